@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from .program import JUMPS, OPERATIONS, Program
+from .replacement import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,7 +22,13 @@ class LoweringError(TypeError):
     """An expression holds a head that no back end knows."""
 
 
-def lower(definitions: Iterable[tuple[Any, Any]], outputs: Mapping[str, Any], *, share: bool = False) -> Program:
+def lower(
+    definitions: Iterable[tuple[Any, Any]],
+    outputs: Mapping[str, Any],
+    *,
+    share: bool = False,
+    stand_for: Mapping[Any, Any] | None = None,
+) -> Program:
     """Compile expressions into one program.
 
     Args:
@@ -31,6 +38,7 @@ def lower(definitions: Iterable[tuple[Any, Any]], outputs: Mapping[str, Any], *,
         share: look for common factors and common terms first, which saves a fifth of the operations of a large program
             for a tenth of a second. Values may then differ in the last place from those of an output lowered alone.
             What a `ceil_div` or a `above_one` reads is left as it is written.
+        stand_for: what stands for some parts of all expressions.
 
     Returns:
         The program; every symbol that is not defined is an input, by its name.
@@ -51,6 +59,9 @@ def lower(definitions: Iterable[tuple[Any, Any]], outputs: Mapping[str, Any], *,
         symbols.append(symbol)
         formulas.append(sympy.sympify(expr, strict=True))
     formulas += [sympy.sympify(expr, strict=True) for expr in outputs.values()]
+    if stand_for:
+        stand_in = Replacement(stand_for)
+        formulas = [stand_in(formula) for formula in formulas]
     builder = _Builder()
     if share:
         builder.shared, formulas = _share(formulas)
@@ -78,16 +89,17 @@ def _share(formulas: list[Any]) -> tuple[dict[Any, Any], list[Any]]:
         else:
             stack.extend(reversed(node.args))
     # 2. SymPy finds the common factors and terms of the rest.
-    smooth = [formula.xreplace(jumps) for formula in formulas]
+    without_jumps = Replacement(jumps)
+    smooth = [without_jumps(formula) for formula in formulas]
     parts, smooth = sympy.cse(smooth, symbols=sympy.numbered_symbols("%part"), order="none")
     shared = {symbol: atom for atom, symbol in jumps.items()}
     # 3. With a shared 1/x, a/x would be a product, and not exact where x divides a. Such parts are written back where
     #    they are used, so that each product finds all its divisors and divides once.
-    divisors: dict[Any, Any] = {}
+    written_back = Replacement({})
     for symbol, part in parts:
-        whole = part.xreplace(divisors)
-        (divisors if _is_divisor(whole) else shared)[symbol] = whole
-    return shared, [formula.xreplace(divisors) for formula in smooth]
+        whole = written_back(part)
+        (written_back.known if _is_divisor(whole) else shared)[symbol] = whole
+    return shared, [written_back(formula) for formula in smooth]
 
 
 class _Builder:

@@ -147,6 +147,36 @@ AFTER_ERRORS = (
         "reference_inference 4.1 to 3.4 %, worst -11.5 to -8.7 % (H100 2.57 to 3.10 us)",
         "calibration rows of the H100 4.4 instead of 5.0 % off; both were tried on the scored rows",
     ),
+    (
+        "kernels for weights of 4 bits find a device's own experts where they are dealt (`expert_map_latency`)",
+        "serving tpot of gpt-oss-120b on 8 H200, calibration rows: 32 to 14 %",
+        "tables of kernels: vLLM's take 15 to 40 us longer with dealt experts; looked for because of these errors",
+    ),
+    (
+        "rows of InferenceX's configurations with drafts are predicted with them; acceptance by calibration rows",
+        "serving tpot of tensorrt-llm-1.3 14.8 to 11.7 %",
+        "InferenceX pull requests 392, 620 and 642; a row with 128 in flight is in no other configuration",
+    ),
+    (
+        "six rows of gpt-oss-120b whose 512 in flight are only the client's bound left out",
+        "serving tpot 17.8 to 13.6 %",
+        "benchmarks/gptoss_fp4_h100_docker.sh of InferenceX, December 2025: --max-concurrency 512",
+    ),
+    (
+        "absorbed weights of block-scaled FP8 are multiplied in 16 bits by SGLang",
+        "serving tpot of DeepSeek-R1 on B200, calibration rows of 4 in flight: 35 to 17 %",
+        "deepseek_v2.py of SGLang: block_quant_dequant to bfloat16",
+    ),
+    (
+        "replicas that share no experts exchange no tokens, however many there are",
+        "two pools on GB300: 82 to 12 % (median)",
+        "no constant; the profiles' own sources; a fault, found by these errors",
+    ),
+    (
+        "Kimi-K2.5 on B200 is one tensor-parallel group, though its rows tell replicas",
+        "its serving tpot 28 to 9 %",
+        "benchmarks/single_node/kimik2.5_fp4_b200.sh has neither --data-parallel-size nor --enable-expert-parallel",
+    ),
     ("dropped again: the least recomputation that fits", "none", "no document"),
 )
 """What was decided after errors had been seen; effect on the mean error; support."""

@@ -30,7 +30,10 @@ def section(found: Report) -> list[str]:
     lines += [
         "which holds a number of requests in flight. Rows of `use` = calibration set constants of the profiles and are"
     ]
-    lines += ["left out; so are two pools whose numbers of instances are not told.", ""]
+    lines += [
+        "left out; so are two pools whose numbers of instances are not told. Of two pools TTFT is that of a router that"
+    ]
+    lines += ["sends each prompt on at once.", ""]
     for title, kind in kinds().items():
         names = [name for _, name in CLASSES] if title == "in flight" else sorted({kind(row) for row in rows})
         lines += [f"| {title} | {' | '.join(HEADS)} |", "|---|" + "---:|" * len(HEADS)]
@@ -49,7 +52,15 @@ def kinds() -> dict[str, Callable[[Scored], str]]:
         return lambda row: words(row)[place]
 
     found = {title: part(place) for title, place in PLACES.items()}
-    return {**found, "in flight": lambda row: class_of(int(words(row)[-1].split()[0]))}
+    return {**found, "layout": layout, "in flight": lambda row: class_of(int(words(row)[-1].split()[0]))}
+
+
+def layout(row: Scored) -> str:
+    """How the devices of a row are dealt."""
+    said = words(row)
+    if "two pools" in said:
+        return "two pools"
+    return "replicas of attention" if any(word.endswith(" replicas") for word in said) else "one group"
 
 
 def words(row: Scored) -> list[str]:

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from .api import inference as inference
     from .api import serving as serving
     from .api import training as training
+    from .api import tuning as tuning
     from .calibration.calibrate import calibrate as calibrate
     from .common.errors import InputError as InputError
     from .export.emit import emit as emit
+    from .frameworks.read import read_framework as read_framework
     from .measuring.measure import measure as measure
     from .models.model import Model as Model
     from .plan_search.api import search as search
@@ -47,10 +49,12 @@ _HOMES = {
     "inference": "api",
     "inspect": "runs.inspection",
     "measure": "measuring.measure",
+    "read_framework": "frameworks.read",
     "search": "plan_search.api",
     "search_inference": "plan_search.inference.search",
     "serving": "api",
     "training": "api",
+    "tuning": "api",
 }
 
 __all__ = [*_HOMES]

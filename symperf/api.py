@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .plans.plan import Plan
     from .runs.inference_run import InferenceRun
     from .runs.training_run import Run
+    from .runs.tuning import Tuning
     from .serve.serving import Serving
     from .systems.system import System
 
@@ -59,6 +60,58 @@ def training(
     work: dict[str, Any] = {"batch": batch, "sequence": sequence, "stack": stack}
     work["images"] = parse_media(images, frames, sounds)
     return _Run(load_model(model), load_system(system), load_plan(plan), **work, values=values)
+
+
+def tuning(
+    model: Model | str | os.PathLike[str],
+    system: System | str | os.PathLike[str],
+    plan: Plan | None = None,
+    *,
+    method: str,
+    batch: int,
+    sequence: int,
+    stack: str | os.PathLike[str] | None = None,
+    teacher: Model | str | os.PathLike[str] | None = None,
+    reward_model: Model | str | os.PathLike[str] | None = None,
+    prompt: int | None = None,
+    group: int | None = None,
+    rollout: str | None = None,
+    reference: bool = True,
+    **values: Any,
+) -> Tuning:
+    """Cost of a step of a method of fine-tuning, which may run several models.
+
+    Args:
+        model: the policy, or the name or path that `Model.load` takes.
+        system: what all run on, or the name or path that `System.load` takes.
+        plan: how the policy is laid out; by default one device.
+        method: sft, dpo, reward, distill, grpo or ppo, as TRL and verl name them.
+        batch: examples: sequences, pairs of dpo and reward, prompts of grpo and ppo.
+        sequence: tokens of a sequence, with a rollout of prompt and answer.
+        stack: name or path of a training software's profile.
+        teacher: of distillation.
+        reward_model: of ppo; by default one like the policy.
+        prompt: tokens of each prompt of grpo and ppo; the rest is generated.
+        group: answers to a prompt; by default 8 of grpo.
+        rollout: what differs while answers are generated, as "plan: tp=2 dp=4, stack: vllm".
+        reference: whether the loss reads a frozen reference.
+        values: other values of symbols.
+
+    Returns:
+        A `Tuning`: phases with seconds and shares, and the memory of all models.
+
+    Raises:
+        InputError: an unknown method, what it does not read or lacks, or what a run refuses.
+    """
+    from .runs.tuning import Tuning as _Tuning
+
+    others: dict[str, Any] = {
+        name: None if each is None else load_model(each)
+        for name, each in (("teacher", teacher), ("reward_model", reward_model))
+    }
+    work: dict[str, Any] = {"method": method, "batch": batch, "sequence": sequence, "stack": stack}
+    work |= {"prompt": prompt, "group": group, "rollout": rollout, "reference": reference}
+    return _Tuning(load_model(model), load_system(system), load_plan(plan), **work, **others, values=values)
 
 
 def inference(
@@ -173,7 +226,7 @@ def serving(
         concurrency: requests in flight, each replaced as it ends, instead of a load.
         requests: of the whole run of them, which begins with a burst, as benchmarks do; without it the loop is endless.
         burst: requests that arrive at once, instead of a load.
-        max_num_seqs: sequences that a replica may run at once; by default as many as memory holds.
+        max_num_seqs: sequences that a replica may run at once; by default those of the software, 0: all that fit.
         prompt_spread: r of the prompts' lengths, which are uniform over (1 - r) to (1 + r) times `prompt`.
         generate_spread: likewise of what is generated.
         max_generate: tokens generated for which memory is reserved in advance; by default none is.

@@ -42,6 +42,15 @@ def interrupts() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def known_formulas() -> Iterator[None]:
+    """Hundreds of structures are built in one process: a formula of the same arguments is built once."""
+    from symperf.formulas.language.formula import memoize_formulas
+
+    with memoize_formulas():
+        yield
+
+
 class Called(NamedTuple):
     code: int
     out: str

@@ -24,8 +24,8 @@ def adapter_shrink_bytes(rows: Any, inner: Any, columns: Any, groups: Any) -> An
 
     Assumes: n is the rank times the layers that are packed into one; rows of one adapter lie together.
 
-    Source: Chen et al. 2023 section 4, SGMV: each segment of rows reads the weights of its adapter once; sums as vLLM
-    keeps them (lora/ops/triton_ops/lora_shrink_op.py).
+    Source: Chen et al. 2023, SGMV: each segment of rows reads the weights of its adapter once; sums as vLLM keeps them
+    (vllm/lora/punica_wrapper/punica_gpu.py @010c9386, add_lora_linear: its buffer is torch.float32).
 
     >>> from sympy import symbols
     >>> adapter_shrink_bytes(*symbols("m k n g"))
@@ -47,7 +47,7 @@ def adapter_expand_bytes(rows: Any, inner: Any, columns: Any, groups: Any) -> An
     Assumes: k is the rank times the packed layers, of which each has its part of the n columns; the result is read and
     written.
 
-    Source: Chen et al. 2023 section 4, SGMV.
+    Source: Chen et al. 2023, SGMV; added in place as by lora_expand of vLLM.
 
     >>> from sympy import symbols
     >>> adapter_expand_bytes(*symbols("m k n g"))
@@ -68,9 +68,9 @@ def adapter_memory(inner: Any, columns: Any) -> Any:
     """Bytes of the adapters of a linear layer on a device: N r (k + n) w.
 
     Assumes: k counts the input of every packed layer, n the outputs of all; slots of the largest rank are kept for N
-    adapters whether they are used or not (vLLM, lora/layers/column_parallel_linear.py).
+    adapters whether they are used or not (vllm/lora/layers/column_parallel_linear.py @0163de2b, create_lora_weights).
 
-    Source: Sheng et al. 2023 section 2: two matrices of rank r for each adapted one.
+    Source: Sheng et al. 2023: W' = W + A B, two matrices of rank r for each adapted one.
 
     >>> from sympy import symbols
     >>> adapter_memory(*symbols("k n"))

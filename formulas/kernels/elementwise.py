@@ -11,7 +11,7 @@ from typing import Any
 from ..language.dimension import BYTE, FLOP
 from ..language.formula import formula
 from ..language.symbols import flop
-from ..sources import BA, KORTHIKANTI, KUNDU, MAMBA, SHAZEER, SU, ZHANG
+from ..sources import ANSEL, BA, KORTHIKANTI, KUNDU, MAMBA, SHAZEER, SU, ZHANG
 
 
 @formula(
@@ -75,6 +75,30 @@ def norm_backward_bytes(elements: Any, activation_bytes: Any) -> Any:
     5*N*w
     """
     return 5 * elements * activation_bytes
+
+
+@formula(
+    glyph="Q_{an'}",
+    dimension=BYTE,
+    source=ANSEL,
+    increasing="activation_bytes elements",
+    curvature="affine",
+)
+def residual_norm_backward_bytes(elements: Any, activation_bytes: Any) -> Any:
+    """Bytes of a norm's gradients with the sum of both branches' gradients in its kernel, 6 w N.
+
+    The gradients of the normalised and of the whole stream and the stream in, their sum out; and for the gains'
+    gradient, which is summed over tokens in a kernel of its own, the first and the stream in again.
+
+    Assumes: a compiler joins element-wise kernels with reductions of the same rows, not with those over tokens.
+
+    Source: counted from the operation; Ansel et al. 2024 section 4.4 for what TorchInductor joins.
+
+    >>> from sympy import symbols
+    >>> residual_norm_backward_bytes(*symbols("N w"))
+    6*N*w
+    """
+    return 6 * elements * activation_bytes
 
 
 @formula(

@@ -10,13 +10,14 @@ from typing import Any
 
 import sympy
 
-from ..language.atoms import Max, Min, complement, less_one, log2
+from ..language.atoms import Max, Min, above_one, complement, less_one, log2
 from ..language.dimension import BYTE, ONE, SECOND
 from ..language.formula import formula
 from ..language.symbols import (
     activation_bytes,
     choice_latency,
     expert_latency,
+    expert_map_latency,
     expert_memory_efficiency,
     expert_passes,
     flop,
@@ -101,6 +102,29 @@ def fused_experts_time(
     )
     beside = expert_passes * rows * (hidden_size + inner) * activation_bytes / memory_bandwidth
     return expert_latency + products + beside + choice_latency * choices
+
+
+@formula(
+    glyph="T_{em}",
+    dimension=SECOND,
+    source=MEGABLOCKS,
+    increasing="devices expert_map_latency",
+)
+def expert_map_time(devices: Any) -> Any:
+    """Seconds in which a device finds its own experts among those that tokens chose: lambda_em, none on one device.
+
+    Assumes: the software numbers the experts of a device anew (vLLM's `expert_map`) by kernels of their own, once a
+    layer, whatever the tokens.
+
+    Source: derivation: kernels beside those of Gale et al. 2022 section 5. Evidence: tables of 2026 (the README of
+    benchmarks/calibration), in which vLLM's kernels for weights of 4 bits take 15 to 30 us longer for one token where
+    whole experts are dealt than where each is split.
+
+    >>> from sympy import Symbol
+    >>> expert_map_time(1), expert_map_time(8)
+    (0, expert_map_latency)
+    """
+    return above_one(devices) * expert_map_latency
 
 
 @formula(

@@ -106,8 +106,9 @@ _KNOWN: ContextVar[dict[Any, Any] | None] = ContextVar("known", default=None)
 
 @contextlib.contextmanager
 def memoize_formulas() -> Iterator[None]:
-    """While this is open, a formula of the same arguments is built once; for where many structures are built."""
-    token = _KNOWN.set({})
+    """While this is open, also inside another, a formula of the same arguments is built once."""
+    known = _KNOWN.get()
+    token = _KNOWN.set({} if known is None else known)
     try:
         yield
     finally:
@@ -190,7 +191,7 @@ def formula(
             known = _KNOWN.get()
             if known is None or called is not None:
                 return plain(*exact, **named)
-            key = (name, *exact, *named.items())
+            key = (plain, *exact, *named.items())
             if key not in known:
                 known[key] = plain(*exact, **named)
             return known[key]

@@ -76,7 +76,7 @@ def host_products_time(work_flops: Any, traffic_bytes: Any) -> Any:
     Assumes: weights are read once from the host's memory, whose bandwidth and processors are one device's share;
     products run at the rate that tuned kernels sustain.
 
-    Source: Chen et al. 2025, section 3: experts of few tokens are bound by memory, those of many by computation.
+    Source: Chen et al. 2025, arithmetic-intensity-aware kernels: AMX for experts of many tokens, AVX-512 for few.
 
     >>> from sympy import symbols
     >>> sorted(map(str, host_products_time(*symbols("W Q")).args))

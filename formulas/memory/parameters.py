@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..language.atoms import ceil_div
 from ..language.dimension import FLOP, ONE
 from ..language.formula import formula
 from ..language.symbols import flop
-from ..sources import BA, CHOWDHERY, KORTHIKANTI, NARAYANAN, RADFORD, SHAZEER, VASWANI
+from ..sources import BA, CHOWDHERY, KORTHIKANTI, NARAYANAN, RADFORD, SHAZEER, SHOEYBI, VASWANI
 
 
 @formula(
@@ -29,6 +30,27 @@ def linear_parameters(in_features: Any, out_features: Any) -> Any:
     n_i*n_o
     """
     return in_features * out_features
+
+
+@formula(
+    glyph="V_t",
+    dimension=ONE,
+    source=SHOEYBI,
+    increasing="vocab_size",
+    decreasing="tp",
+)
+def padded_vocabulary_share(vocab_size: Any, vocab_multiple: Any, tp: Any) -> Any:
+    """Rows of a vocabulary on each of t devices, padded to a multiple of k_V: k_V ceil(V / (k_V t)).
+
+    Assumes: the vocabulary is padded to the next multiple of k_V t.
+
+    Source: Megatron-LM (Shoeybi et al. 2019), `_vocab_size_with_padding`: the multiple is
+    `--make-vocab-size-divisible-by`, 128 by default, times the tensor-parallel size.
+
+    >>> 8 * padded_vocabulary_share(50257, 128, 8), padded_vocabulary_share(50257, 64, 1)
+    (51200, 50304)
+    """
+    return vocab_multiple * ceil_div(vocab_size, vocab_multiple * tp)
 
 
 @formula(

@@ -9,7 +9,7 @@ import sympy
 from ..language.atoms import log2
 from ..language.dimension import ONE, SECOND
 from ..language.formula import formula
-from ..language.symbols import host_latency, jitter
+from ..language.symbols import host_collective_latency, host_latency, jitter
 from ..sources import BOUCHERON, PYTORCH_GRAPHS
 
 
@@ -35,6 +35,32 @@ def host_launch_time(kernels: Any) -> Any:
     K*host_latency
     """
     return kernels * host_latency
+
+
+@formula(
+    glyph="T_{calls}",
+    dimension=SECOND,
+    source=PYTORCH_GRAPHS,
+    increasing="calls host_collective_latency",
+    curvature="affine",
+)
+def host_call_time(calls: Any) -> Any:
+    """Time that the host needs to call N_c collectives one after the other: N_call lambda_hc.
+
+    A call takes longer than the launch of a kernel: tensors are checked and copied into one buffer, events join two
+    streams, and the library queues its kernel.
+
+    Assumes: one thread calls; every collective costs the host the same, whatever its message and ranks; it does not
+    wait for the other ranks' hosts.
+
+    Source: as `host_launch_time`; PyTorch's torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp records an event on the
+    current stream, waits for it on NCCL's, launches, and records another.
+
+    >>> from sympy import symbols
+    >>> host_call_time(symbols("N"))
+    N*host_collective_latency
+    """
+    return calls * host_collective_latency
 
 
 @formula(

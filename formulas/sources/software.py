@@ -12,6 +12,14 @@ PYTORCH_GRAPHS = add(
     2021,
     howpublished="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
 )
+VLLM_GRAPHS = add(
+    "vllm2026graphs",
+    "misc",
+    "vLLM documentation: CUDA Graphs",
+    "{vLLM project}",
+    2026,
+    howpublished="https://docs.vllm.ai/en/latest/design/cuda_graphs/",
+)
 DEEPEP = add(
     "deepep2025",
     "misc",

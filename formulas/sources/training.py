@@ -58,3 +58,49 @@ ZERO_INFINITY = _arxiv(
     "Rajbhandari, Samyam and others",
     2021,
 )
+LORA = _arxiv(
+    "hu2021lora", "2106.09685", "LoRA: Low-Rank Adaptation of Large Language Models", "Hu, Edward J. and others", 2021
+)
+QLORA = _arxiv(
+    "dettmers2023qlora", "2305.14314", "QLoRA: Efficient Finetuning of Quantized LLMs", "Dettmers, Tim and others", 2023
+)
+DORA = _arxiv(
+    "liu2024dora", "2402.09353", "DoRA: Weight-Decomposed Low-Rank Adaptation", "Liu, Shih-Yang and others", 2024
+)
+PEFT = _add(
+    "peft",
+    "misc",
+    "PEFT: State-of-the-art Parameter-Efficient Fine-Tuning methods",
+    "Mangrulkar, Sourab and others",
+    2022,
+    howpublished=r"\url{https://github.com/huggingface/peft}",
+)
+WLB_LLM = _arxiv(
+    "wang2025wlb",
+    "2503.17924",
+    "WLB-LLM: Workload-Balanced 4D Parallelism for Large Language Model Training",
+    "Wang, Zheng and Cai, Anna and Xie, Xinfeng and others",
+    2025,
+)
+LIGER = _arxiv(
+    "hsu2024", "2410.10989", "Liger Kernel: Efficient Triton Kernels for LLM Training", "Hsu, Pin-Lun and others", 2024
+)
+TORCHTITAN_LOSS = _add(
+    "torchtitan2026",
+    "misc",
+    "torchtitan: components/loss.py",
+    "PyTorch",
+    2026,
+    howpublished=r"\url{https://github.com/pytorch/torchtitan}",
+)
+WIJMANS = _arxiv(
+    "wijmans2025", "2411.09009", "Cut Your Losses in Large-Vocabulary Language Models", "Wijmans, Erik and others", 2025
+)
+ANSEL = _add(
+    "ansel2024",
+    "inproceedings",
+    "PyTorch 2: Faster Machine Learning Through Dynamic Python Bytecode Transformation and Graph Compilation",
+    "Ansel, Jason and Yang, Edward and He, Horace and others",
+    2024,
+    booktitle="ASPLOS",
+)

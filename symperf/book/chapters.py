@@ -39,12 +39,18 @@ CHAPTERS = (
             "dependent_launch": "Starts hidden in recorded graphs",
             "low_precision": "Low precision",
             "adapters": "Adapters of requests",
+            "trained_adapters": "Adapters that are trained",
         },
     ),
     Chapter(
         "streams",
         "Kernels bound by memory",
-        {"elementwise": "Element-wise kernels", "embedding": "Embedding and loss", "optimizers": "Optimizers"},
+        {
+            "elementwise": "Element-wise kernels",
+            "embedding": "Embedding and loss",
+            "losses": "Fused and cut losses",
+            "optimizers": "Optimizers",
+        },
     ),
     Chapter(
         "attention",
@@ -53,6 +59,7 @@ CHAPTERS = (
             "attention": "Attention core",
             "attention_blocks": "Attention in blocks of queries",
             "windows": "Windows of attention",
+            "documents": "Documents that share a sequence",
             "disentangled_attention": "Disentangled attention",
             "latent_attention": "Latent attention",
             "sparse_selection": "Selection of keys",

@@ -250,6 +250,7 @@ def _time(form: RowFormula, system: System) -> Any:
     structure: Any = SimpleNamespace(
         families=system.families,
         misaligned=(),
+        documents=False,
         quantised=system.quantised,
         l2="l2" in system.levels,
         tiers=len(system.tiers),

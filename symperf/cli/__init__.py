@@ -1,15 +1,16 @@
 """The command line, `symperf VERB ...`: flags, verbs, and exit statuses.
 
 Imports `analysis`, `book`, `calibration`, `calibration.kernels`, `checking`, `common`, `derive`, `evaluation`,
-`export`, `infer`, `measuring`, `models`, `plan_search`, `plan_search.inference`, `plans`, `report`, `runs`, `serve`,
-`sweep`, `systems`, `technology`, `technology.allocation`, `train`, `validation`, `validation.kernels`.
+`export`, `frameworks`, `infer`, `measuring`, `models`, `plan_search`, `plan_search.inference`, `plans`, `report`,
+`runs`, `serve`, `sweep`, `systems`, `technology`, `technology.allocation`, `timeline`, `train`, `validation`,
+`validation.kernels`.
 """
 
 from __future__ import annotations
 
 import sys
 
-REQUIRED = ("jinja2", "numba", "numpy", "platformdirs", "rich", "sympy")
+REQUIRED = ("jinja2", "numba", "numpy", "platformdirs", "rich", "sympy", "yaml")
 """Packages that an installation has."""
 
 

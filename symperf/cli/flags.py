@@ -19,9 +19,10 @@ WIDEST = 10_000
 """Columns that anyone asks for."""
 
 
-def model(parser: Parser) -> None:
-    """The model."""
-    parser.add_argument("model", help="a catalogue name, the path of a config.json, or a folder that holds one")
+def model(parser: Parser, *, optional: bool = False) -> None:
+    """The model, which a file may name instead where it is optional."""
+    told = "a catalogue name, the path of a config.json, or a folder that holds one"
+    parser.add_argument("model", nargs="?" if optional else None, help=told)
     parser.add_argument(
         "--ignore-key",
         action="append",
@@ -31,9 +32,9 @@ def model(parser: Parser) -> None:
     )
 
 
-def system(parser: Parser) -> None:
-    """The system."""
-    parser.add_argument("-s", "--system", required=True, help="a catalogue name or the path of a .toml file")
+def system(parser: Parser, *, optional: bool = False) -> None:
+    """The system, which a verb asks for by itself where it is optional here."""
+    parser.add_argument("-s", "--system", required=not optional, help="a catalogue name or the path of a .toml file")
 
 
 def question(parser: Parser) -> None:
@@ -145,10 +146,12 @@ def images(parser: Parser, counted: str = "join the prompt") -> None:
     )
 
 
-def plan(parser: Parser) -> None:
-    """Every field of a plan, and `--set`."""
+def plan(parser: Parser, *, requests: bool = False) -> None:
+    """Every field of a plan, and `--set`; where adapters are those of `requests`, they have flags of their own."""
     group = parser.add_argument_group("plan")
     for field in FIELDS.values():
+        if requests and field.adapters:
+            continue
         group.add_argument(f"--{field.name.replace('_', '-')}", default=field.default, **_flag(field))
     group.add_argument(
         "--set",

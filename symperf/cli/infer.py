@@ -12,20 +12,30 @@ from ..models.sounds import parse_media
 from ..runs.inference_run import WORK, InferenceRun
 from ..systems.system import System
 from .settings import longest_of, lora_of, plan_of, print_run, run_values
+from .timeline import check_timeline, write_timeline
 
 if TYPE_CHECKING:
     import argparse
 
     from ..report.speculative import Speculative
+    from ..timeline.chrome import Timeline
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one inference."""
     from ..report import inference as report
 
+    check_timeline(options)
     answer = build_run(options)
     print_run(answer, report, options, longest_of(options), beside={"speculative": build_speculation(answer, options)})
+    write_timeline(options, lambda: _timeline(answer))
     return 0
+
+
+def _timeline(answer: InferenceRun) -> Timeline:
+    from ..timeline.inference import inference_timeline
+
+    return inference_timeline(answer)
 
 
 def build_speculation(answer: InferenceRun, options: argparse.Namespace) -> Speculative | None:

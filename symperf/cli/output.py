@@ -141,31 +141,33 @@ def _unwritable(path: str | os.PathLike[str], told: str, error: Exception) -> In
     return InputError(f"{told.format(quote(str(path)))}: {reason or error}")
 
 
-def write_file(path: str | os.PathLike[str], content: str | bytes, told: str) -> None:
+def write_file(path: str | os.PathLike[str], content: str | bytes | Iterator[str], told: str) -> None:
     """Write a whole file, or leave what is there as it is: it is written beside and put in its place when it is whole.
 
     Args:
         path: of the file; a device or a pipe is written to as it is.
-        content: bytes, or text that becomes UTF-8.
+        content: bytes, or text that becomes UTF-8, or that in parts, each written as it comes.
         told: what the error line says before the reason, with {} for the path.
 
     Raises:
         InputError: it cannot be written.
     """
-    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    whole = (content,) if isinstance(content, str | bytes) else content
+    parts = (each if isinstance(each, bytes) else each.encode("utf-8", "backslashreplace") for each in whole)
     try:
         target = Path(path)
         if target.exists() and (stream := _standard(target)) is not None:
-            stream.write(data)
+            stream.writelines(parts)
             stream.flush()
             return
         if target.exists() and not target.is_file():
-            target.write_bytes(data)
+            with target.open("wb") as file:
+                file.writelines(parts)
             return
         target = target.resolve()
         if target.exists() and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        _put_file(target, data)
+        _put_file(target, parts)
     except (OSError, ValueError, RuntimeError) as error:
         raise _unwritable(path, told, error) from None
 
@@ -180,11 +182,11 @@ def _standard(target: Path) -> BinaryIO | None:
     return None
 
 
-def _put_file(target: Path, data: bytes) -> None:
+def _put_file(target: Path, parts: Iterator[bytes]) -> None:
     beside = target.with_name(f".symperf-{os.getpid()}.part")
     try:
         with beside.open("xb") as file:
-            file.write(data)
+            file.writelines(parts)
         if target.exists():
             beside.chmod(stat.S_IMODE(target.stat().st_mode))
         beside.replace(target)

@@ -50,7 +50,15 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     options, rest = parser.parse_known_args(arguments)
     if rest:
         raise InputError(f"{options.verb}: unknown argument {quote(rest[0])}")
+    options.given = _given(arguments, verbs[options.verb])
     return options
+
+
+def _given(arguments: Sequence[str], verb: Parser) -> frozenset[str]:
+    """The names of the options whose flags stand in a command line."""
+    flags = {flag: action.dest for action in verb._actions for flag in action.option_strings}
+    written = (argument.partition("=")[0] for argument in arguments)
+    return frozenset(flags[flag] for flag in written if flag in flags)
 
 
 def _position_of_asked_verb(arguments: Sequence[str], verbs: dict[str, Parser]) -> int | None:

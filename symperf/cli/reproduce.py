@@ -1,11 +1,12 @@
-"""The command line that gives one plan of a search for inference by itself."""
+"""The command line that gives one plan of a search by itself."""
 
 from __future__ import annotations
 
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from ..plans.plan import FIELDS
+from ..plans.plan import FIELDS, Plan
+from ..systems.software import Software
 
 if TYPE_CHECKING:
     import argparse
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from ..plan_search.inference.records import PlanRecord
     from ..plan_search.inference.space import InferenceQuestion
+    from ..plan_search.search import Answer
 
 
 def command(
@@ -36,8 +38,39 @@ def command(
     asked |= {"stack": options.stack or str(question.stack)}
     for name, value in asked.items():
         words += [] if value is None else [_flag(name), _text(value)]
-    for name, value in {**question.software.fixed, **found.fields}.items():
+    fields = {**question.software.fixed, **found.fields}
+    if fields.get("draft_length"):
+        drafts = {name: getattr(options, name) for name in ("speculate", "draft")}
+        accepted = options.acceptance
+        drafts["acceptance"] = ",".join(map(_text, accepted)) if isinstance(accepted, tuple | list) else accepted
+        words += [word for name, value in drafts.items() if value is not None for word in (_flag(name), _text(value))]
+    elif "draft_length" in fields:
+        del fields["draft_length"]
+    for name, value in fields.items():
         if name != "batch" and value is not None and (name not in FIELDS or value != FIELDS[name].default):
+            words += [_flag(name), _text(value)]
+    for key in options.ignore_key:
+        words += ["--ignore-key", key]
+    for name, value in _set(question.values).items():
+        words += ["--set", f"{name}={value}"]
+    return shlex.join(words)
+
+
+def train_command(record: Mapping[str, Any], answer: Answer, options: argparse.Namespace) -> str:
+    """The command that answers what a record of a search for training tells."""
+    question = next(each.question for each in answer.found if each.question.devices == record["devices"])
+    words = ["symperf", "train", options.model, "-s", options.system]
+    words += ["--batch", str(question.batch), "--sequence", str(question.sequence)]
+    words += [] if question.stack is None else ["--stack", str(question.stack)]
+    profiled = () if question.stack is None else getattr(Software.load(question.stack), "plan", {})
+    plan = Plan(**{name: record[name] for name in FIELDS})
+    for name, field in FIELDS.items():
+        value = plan.effective_expert_tp if name == "expert_tp" and name in profiled else record[name]
+        if value is None or (value == field.default and name not in profiled):
+            continue
+        if isinstance(value, bool):
+            words.append(_flag(name) if value else _flag(f"no_{name}"))
+        else:
             words += [_flag(name), _text(value)]
     for key in options.ignore_key:
         words += ["--ignore-key", key]

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 from ..common.errors import InputError, quote
 from ..models.model import Model
 from ..plan_search.space import DEGREES
+from ..plan_search.spent import check_axes
+from ..plan_search.spent import front as pareto_front
 from ..plans.plan import Plan
 from ..systems.system import System
 from . import search_inference
 from .output import console, write, write_error, write_json
+from .reproduce import train_command
 from .settings import field_value, parse_values, split_settings
 
 if TYPE_CHECKING:
@@ -54,22 +57,30 @@ def run(options: argparse.Namespace) -> int:
             "values": values,
             "progress": progress,
             "dask": options.dask,
+            "software": more.software(options, model),
+            "stack": more.stack(options),
         }
         found, scaling = more.search(model, system, options, _devices(options.devices), question)
     took = time.monotonic() - started
     whole = found.whole and all(point.answer.whole for point in scaling.points)
     if not whole and not any(len(each.tally.best) for each in found.found):
         raise KeyboardInterrupt
+    axes = check_axes(options.axes)
+    front = pareto_front(found, axes) if options.pareto else []
     extras = more.extras(model, system, options, found, scaling)
     if options.json:
-        write_json(report.as_json(found) | {"whole": whole} | more.as_json(extras))
+        told = report.as_json(found, front) | {"whole": whole} | more.as_json(extras)
+        for each in (*told["plans"], *told["pareto"]):
+            each["command"] = train_command(each, found, options)
+        write_json(told)
     elif extras.emitted is not None:
         more.write_emitted(extras.emitted)
     elif options.csv:
-        write(report.as_csv(found, pareto=options.pareto))
+        write(report.as_csv(front if options.pareto else found.records))
     else:
         with console() as out:
-            report.show(found, out, took=took, pareto=options.pareto)
+            best = train_command(found.records[0], found, options)
+            report.show(found, out, took=took, command=best, front=(front, axes) if options.pareto else None)
             more.show(extras, out)
     if not whole:
         write_error("interrupted: this is the best of what was seen")
@@ -77,9 +88,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+EXTRA = ("weak", "tokens", "iso_time", "iso_cost")
+
+
 def extra_flag(options: argparse.Namespace) -> str | None:
     """The first flag that asks for more than the plans of a training step."""
-    return next((f"--{name}" for name in ("explain", "weak", "within", "tokens") if getattr(options, name)), None)
+    return next((f"--{name.replace('_', '-')}" for name in EXTRA if getattr(options, name)), None)
 
 
 def _devices(text: str) -> list[int]:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 from ..analysis import Unreachable
 from ..common.errors import InputError, nearest, quote
 from ..export.emit import FRAMEWORKS, emit
+from ..export.limits import training_limits
+from ..frameworks.profiles import profile_of
 from ..plan_search.failures import fail
 from ..plan_search.scaling import strong, training, weak
 from ..plan_search.search import answer
+from ..plan_search.spent import check_axes, iso_curves
 from ..plan_search.versus import versus
 from ..plans.plan import Plan
 from .output import write, write_error
@@ -26,9 +29,13 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..plan_search.scaling import Scaling, ScalingPoint
     from ..plan_search.search import Answer
+    from ..plan_search.spent import IsoPoint
     from ..plan_search.versus import Versus
+    from ..plans.software_limits import SoftwareLimits
     from ..systems.system import System
 
+DAY = 86400.0
+"""Seconds."""
 SERVERS = ("vllm", "sglang", "trtllm")
 """Frameworks that serve: the batch of a training step is none of their business."""
 SILENT = ("deepspeed",)
@@ -46,6 +53,7 @@ class Extras:
         tokens: of a training.
         within: seconds of a step.
         explained: a plan against the best.
+        iso: the curves of equal time and of equal cost.
         emitted: the chosen plan in the words of a framework.
     """
 
@@ -55,6 +63,7 @@ class Extras:
     tokens: float | None
     within: float | None
     explained: Versus | None
+    iso: list[IsoPoint] | None
     emitted: Emission | None
 
 
@@ -67,17 +76,33 @@ def check(options: argparse.Namespace) -> None:
     if options.emit is not None and options.emit not in FRAMEWORKS:
         expected = " or ".join(FRAMEWORKS)
         raise InputError(f"--emit: found {quote(options.emit)}, expected {expected}{nearest(options.emit, FRAMEWORKS)}")
-    for name in ("within", "tokens"):
+    for name in ("within", "tokens", "iso_time", "iso_cost"):
         value = getattr(options, name)
         if value is not None and not 0 < value < float("inf"):
-            raise InputError(f"--{name}: found {value}, expected a number above 0")
+            raise InputError(f"--{name.replace('_', '-')}: found {value}, expected a number above 0")
+    if options.axes is not None and not options.pareto:
+        raise InputError("axes: are those of a Pareto front, expected --pareto as well")
+    check_axes(options.axes)
     if options.explain is not None:
         pairs(options.explain)
-    extra = [f"--{name}" for name in ("emit", "explain", "weak", "within", "tokens") if getattr(options, name)]
+    names = ("emit", "explain", "weak", "within", "tokens", "iso_time", "iso_cost")
+    extra = [f"--{name.replace('_', '-')}" for name in names if getattr(options, name)]
     if options.csv and extra:
         raise InputError(f"search: found --csv and {extra[0]}, expected one of them")
     if options.emit and not options.json and len(extra) > 1 and "--explain" in extra:
         raise InputError("search: found --emit and --explain, expected one of them, or --json")
+
+
+def software(options: argparse.Namespace, model: Model) -> SoftwareLimits | None:
+    """What the framework runs that the best plan is written for; None where it is written for none that trains."""
+    return None if options.emit is None else training_limits(options.emit, model)
+
+
+def stack(options: argparse.Namespace) -> str | None:
+    """The profile that is asked for, or that of the framework that the best plan is written for."""
+    if options.stack is not None or options.emit is None:
+        return None if options.stack is None else str(options.stack)
+    return profile_of(options.emit)
 
 
 def search(
@@ -109,8 +134,15 @@ def extras(model: Model, system: System, options: argparse.Namespace, found: Ans
         options.tokens,
         options.within,
         None if options.explain is None else versus(found, pairs(options.explain)),
+        _iso(options, scaling),
         None if options.emit is None else _emit(model, system, options.emit, chosen),
     )
+
+
+def _iso(options: argparse.Namespace, scaling: Scaling) -> list[IsoPoint] | None:
+    if options.iso_time is None and options.iso_cost is None:
+        return None
+    return iso_curves(scaling, None if options.iso_time is None else options.iso_time * DAY, options.iso_cost)
 
 
 def _of(scaling: Scaling, found: Answer) -> ScalingPoint:
@@ -149,6 +181,7 @@ def as_json(found: Extras) -> dict[str, Any]:
         "scaling": None if found.scaling is None else report.as_json(found.scaling, found.tokens),
         "within": None if within is None or point is None else report.within_json(point, within),
         "training": None if taken is None else report.training_json(taken),
+        "iso": None if found.iso is None else [each.as_json() for each in found.iso],
         "explained": None if found.explained is None else against.as_json(found.explained),
         "emitted": None if found.emitted is None else found.emitted.as_json(),
     }
@@ -166,6 +199,8 @@ def show(found: Extras, console: Console) -> None:
         console.print(f"\n{point.devices} devices are the fewest searched with a step of at most {found.within:g} s")
     if found.tokens is not None and point is not None:
         report.show_training(training(point, found.tokens), console)
+    if found.iso is not None:
+        report.show_iso(found.iso, console)
     if found.explained is not None:
         against.show(found.explained, console)
 

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
+from ..models.draft_heads import draft_of
 from ..models.model import Model
 from ..plans.plan_fields import COLUMNS, FIELDS
 from ..systems.system import System
@@ -17,9 +18,12 @@ from .settings import parse_values
 if TYPE_CHECKING:
     import argparse
 
-OWN = ("prompt", "generate", "ttft", "tpot", "stack", "max_chunk", "axes", "plot")
+OWN = (
+    *("prompt", "generate", "ttft", "tpot", "max_chunk", "plot"),
+    *("speculate", "draft", "acceptance", "draft_length"),
+)
 TRAINED = tuple(f"max_{name}" for name in COLUMNS if FIELDS[name].inference != "searched")
-TRAINING = ("sequence", "explain", "weak", "within", "tokens", *TRAINED, "dask")
+TRAINING = ("sequence", "weak", "tokens", "iso_time", "iso_cost", *TRAINED, "dask")
 """Flags that mean something in one kind of search only."""
 
 
@@ -56,8 +60,11 @@ def run(options: argparse.Namespace) -> int:
     from ..plan_search.inference.search import answer_inference
     from ..plan_search.inference.space import FIELDS as SEARCHED
     from ..plan_search.inference.space import LIMITED
+    from ..plan_search.inference.versus import fewest_devices, versus
     from ..report import search_inference as report
+    from ..report import versus_inference as against
     from .search import _bar, _devices, _parse_required
+    from .search_extras import pairs
 
     if options.json and options.csv:
         raise InputError("search: found --json and --csv, expected one of them")
@@ -67,12 +74,19 @@ def run(options: argparse.Namespace) -> int:
         if not options.pareto:
             raise InputError("search: found --plot without --pareto, expected it as well: the front is what is drawn")
         check_suffix(options.plot)
+    if options.csv and (options.explain is not None or options.within is not None):
+        raise InputError("search: found --csv with --explain or --within, expected one of them")
+    if options.within is not None and not 0 < options.within < float("inf"):
+        raise InputError(f"--within: found {options.within}, expected a number above 0")
+    asked = None if options.explain is None else pairs(options.explain)
     if options.emit is not None and options.csv:
         raise InputError("search: found --csv and --emit, expected one of them")
     stack, runs = (options.stack or DEFAULT, None) if options.emit is None else software(options)
     values = parse_values(options.set)
     require = _parse_required(options.require)
     require |= {name: [values.pop(name)] for name in list(values) if name in SEARCHED}
+    if options.draft_length is not None:
+        require.setdefault("draft_length", [options.draft_length])
     limits = {name: getattr(options, f"max_{name}") for name in LIMITED if name != "batch"}
     model, system = Model.load(options.model, options.ignore_key), System.load(options.system)
     started = time.monotonic()
@@ -97,6 +111,8 @@ def run(options: argparse.Namespace) -> int:
             values=values,
             pareto=options.pareto,
             axes=None if options.axes is None else options.axes.split(","),
+            draft=draft_of(model, options.draft, options.speculate),
+            acceptance=options.acceptance,
             progress=progress,
         )
     took = time.monotonic() - started
@@ -107,8 +123,12 @@ def run(options: argparse.Namespace) -> int:
 
         picture(found.front, options.plot)
     emission = None if options.emit is None else emitted(found.winner, options)
+    explained = None if asked is None else versus(found, asked)
+    within = None if options.within is None else fewest_devices(found, options.within)
     if options.json:
         told = report.as_json(found) | {"emitted": None if emission is None else emission.as_json()}
+        told["explained"] = None if explained is None else against.as_json(explained)
+        told["within"] = None if within is None else against.within_json(within, options.within)
         for key, records in (("plans", found.records), ("pareto", found.front.records if found.front else [])):
             for each, one in zip(told[key] or (), records, strict=True):
                 flying = one.measures["concurrency"] if key == "pareto" else None
@@ -121,6 +141,10 @@ def run(options: argparse.Namespace) -> int:
     else:
         with console() as out:
             report.show(found, out, took=took, command=command(found.winner, found.questions[0], options))
+            if within is not None:
+                against.show_within(within, options.within, out)
+            if explained is not None:
+                against.show(explained, out)
     if not found.whole:
         write_error("interrupted: this is the best of what was seen")
         return 130

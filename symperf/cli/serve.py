@@ -15,12 +15,15 @@ from ..serve.question import build_request
 from ..serve.serving import Serving
 from ..serve.workload import NAMES
 from ..systems.system import System
-from .output import console, write_json
+from .output import console, write_error, write_json
 from .settings import longest_of, lora_of, plan_of, run_values
+from .timeline import check_timeline, write_timeline
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
+
+    from ..timeline.chrome import Timeline
 
 PAUSE = 0.2
 """Seconds between two lines of progress."""
@@ -31,6 +34,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the answers for one serving system; 1 where it does not fit, or cannot serve what is asked."""
     from ..report import serving as report
 
+    check_timeline(options)
     answer = build_serving(options)
     if answer.trace is not None and answer.fits:
         answer.replay(_progress(answer.trace.count))
@@ -39,7 +43,18 @@ def run(options: argparse.Namespace) -> int:
     else:
         with console() as out:
             report.show(answer, out, longest_of(options))
-    return 0 if report.can(answer) else 1
+    if not report.can(answer):
+        if options.timeline is not None:
+            write_error("serve: --timeline: there is no steady state of which iterations could be drawn")
+        return 1
+    write_timeline(options, lambda: _timeline(answer))
+    return 0
+
+
+def _timeline(answer: Serving) -> Timeline:
+    from ..timeline.serving import serving_timeline
+
+    return serving_timeline(answer)
 
 
 def _progress(count: int) -> Callable[[int], None] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..common.errors import InputError, quote
 from ..common.numbers import numeral, plain_value
 from ..common.table import show_lines
-from ..plans.plan import Plan, positive_integer
+from ..plans.plan import FIELDS, Plan, positive_integer
 from .output import console, write_json
 
 if TYPE_CHECKING:
@@ -133,15 +133,27 @@ def lora_of(options: argparse.Namespace, model: Model) -> Adapters | None:
     return adapters_of(model, rank, number, targets)
 
 
-def plan_of(options: argparse.Namespace, values: dict[str, Any]) -> Plan:
+def plan_of(
+    options: argparse.Namespace, values: dict[str, Any], *, training: bool = False, stack: str | None = None
+) -> Plan:
     """The plan of flags, and of the `values` of its fields, which are taken out.
+
+    Flags of adapters of requests are no fields of a plan. What neither gives is as the profile of a training software,
+    `stack`, chooses it.
 
     Raises:
         InputError: a value out of range.
     """
-    fields = {name: getattr(options, name) for name in Plan.names()}
+    own = {name for name in Plan.names() if FIELDS[name].adapters and hasattr(options, "lora_adapters")}
+    fields = {name: getattr(options, name) for name in Plan.names() if name not in own}
     fields["offload"] = parse_offload(fields["offload"], values)
-    return Plan(**fields | {name: values.pop(name) for name in list(values) if name in fields})
+    told = {name: values.pop(name) for name in list(values) if name in fields}
+    fields |= told
+    for name in ("precision",) if training else ():
+        FIELDS[name].check(fields[name], training=True)
+    if stack is None:
+        return Plan(**fields)
+    return Plan.under(stack, **{name: fields[name] for name in fields if name in told or name in options.given})
 
 
 def print_run(

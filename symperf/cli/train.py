@@ -5,32 +5,55 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
-from ..models.model import Model
 from ..models.sounds import parse_media
+from ..plans.plan import positive_integer
 from ..runs.training_run import Run
 from ..systems.system import System
+from .documents import documents_of
+from .framework_file import fill_in, model_asked, require
 from .settings import parse_values, plan_of, print_run
+from .timeline import check_timeline, write_timeline
+from .tuning import told_of, tuning_of
 
 if TYPE_CHECKING:
     import argparse
+
+    from ..models.model import Model
+    from ..timeline.chrome import Timeline
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one training step."""
     from ..report import training as report
+    from ..report.documents import DocumentAnswers
 
+    check_timeline(options)
+    settings = fill_in(options)
     values = parse_values(options.set)
-    plan = plan_of(options, values)
+    require(options, values)
+    plan = plan_of(options, values, training=True, stack=None if settings else options.stack)
     batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
-    model, system = Model.load(options.model, options.ignore_key), System.load(options.system)
+    model, system = model_asked(options), System.load(options.system)
     sequence = _of_images(model) if sequence is None else sequence
     if options.encoder_sequence is not None:
         values.setdefault("encoder_sequence", options.encoder_sequence)
     images = parse_media(options.images, options.frames, options.sounds)
-    work = {"batch": batch, "sequence": sequence, "stack": options.stack, "images": images}
-    answer = Run(model, system, plan, **work, values=values)
-    print_run(answer, report, options)
+    documents = documents_of(options, positive_integer("sequence", sequence))
+    for name, value in documents.symbols().items() if documents else ():
+        values.setdefault(name, value)
+    work = {"batch": batch, "sequence": sequence, "stack": options.stack}
+    step = tuning_of(options, model, system, plan, images=images, **work, values=values)
+    answer = step.update if step else Run(model, system, plan, **work, images=images, values=values)
+    told = None if documents is None else DocumentAnswers(answer, documents)
+    print_run(answer, report, options, beside={"documents": told, "from": settings, **told_of(step)})
+    write_timeline(options, lambda: _timeline(answer))
     return 0
+
+
+def _timeline(answer: Run) -> Timeline:
+    from ..timeline.training import training_timeline
+
+    return training_timeline(answer)
 
 
 def _of_images(model: Model) -> int:

@@ -34,7 +34,10 @@ def load_or_make(
             return from_json(data)
         except (KeyError, TypeError, ValueError):
             pass
-    result = make()
+    from ..formulas.language.formula import memoize_formulas
+
+    with memoize_formulas():
+        result = make()
     store.save(key, to_json(result))
     return result
 

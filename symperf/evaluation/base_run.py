@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from ..codegen.interpret import adjoints, floats, run
 from ..common.errors import InputError, nearest, quote
 from .folders import folder_parts, folders
+from .resources import bound_of, resource_shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -265,23 +266,10 @@ class BaseRun:
         return {"flops": count * flops, "bytes": count * (moved + message), "count": count}
 
     def _bound(self, position: int) -> str | None:
-        shares = self._resource_shares(position)
-        largest = max(shares, key=lambda name: shares[name], default=None)
-        return largest if largest is not None and shares[largest] > 0 else None
+        return bound_of(self._resource_shares(position))
 
     def _resource_shares(self, position: int) -> dict[str, float]:
-        program, values = self.compiled.program, self._values
-        total = values[position]
-        found: dict[str, float] = {}
-        if total == 0:
-            return found
-        slopes = adjoints(program, values, position, floats())
-        for name, resource in self.compiled.resources.items():
-            at = program.inputs[name]
-            if at in slopes:
-                sign = 1 if "_latency" in name else -1
-                found[resource] = found.get(resource, 0.0) + sign * slopes[at] * values[at] / total
-        return found
+        return resource_shares(self.compiled, self._values, position)
 
     def shares(self) -> dict[str, float]:
         """The exact share of the step time that each resource is responsible for; they sum to 1.

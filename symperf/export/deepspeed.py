@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from ..plans.plan_fields import WIDE_PRECISIONS
 from .lines import nest_tables
 from .sheet import ExportRequest, Option, Sheet, fractions
 
@@ -29,6 +30,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "expert_parallel.enabled": Option(bool, PAGE),
     "expert_parallel.autoep_size": Option(int, PAGE),
     "activation_checkpointing.cpu_checkpointing": Option(bool, PAGE),
+    "activation_checkpointing.partition_activations": Option(bool, PAGE),
 }
 OPTIMIZERS: Final = {"adam": "Adam", "muon": "Muon"}
 
@@ -122,6 +124,7 @@ def _model(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     if plan.recompute != "none":
         some = "" if plan.recompute_layers is None else f", {plan.recompute_layers} layers of a stage"
+        made.put("activation_checkpointing.partition_activations", False, "recompute")
         made.note("recompute", f"{plan.recompute}{some}: the model's code calls deepspeed.checkpointing.checkpoint")
         made.cover("recompute_layers")
     made.note("attention", f"{asked.attention or 'open'} in the plan; the model's code decides")
@@ -133,6 +136,8 @@ def _numbers(made: Sheet, asked: ExportRequest) -> None:
     plan, precision = asked.plan, asked.precision
     if precision is None:
         made.note("precision", "left open by the plan; give a system, or set bf16 or fp16")
+    elif precision in WIDE_PRECISIONS:
+        made.note("precision", f"{precision}: DeepSpeed runs in 32 bits where neither bf16 nor fp16 is enabled")
     elif precision in ("bf16", "fp16"):
         made.put(f"{precision}.enabled", True, "precision")
     else:

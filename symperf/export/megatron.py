@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..plans.plan_fields import WIDE_PRECISIONS
 from ..plans.structure import COUNTED
 from .lines import flags as text
 from .sheet import ExportRequest, Option, Sheet, fractions
@@ -215,6 +216,8 @@ def _numbers(made: Sheet, asked: ExportRequest) -> None:
     precision = asked.precision
     if precision is None:
         made.note("precision", "left open by the plan; give a system, or set --bf16 or --fp16")
+    elif precision in WIDE_PRECISIONS:
+        made.note("precision", f"{precision}: Megatron-LM runs in 32 bits where neither --bf16 nor --fp16 is given")
     elif precision not in ("bf16", "fp16", "fp8", "fp4"):
         made.note("precision", f"{precision} is no format of training")
     else:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ..common.errors import InputError, nearest, quote
+from ..plans.adapted_layers import TARGETS as TARGETS_OF_TRAINING
 from ..plans.fields import positive_integer
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def adapters_of(
     known = targets_of(model.architecture)
     if not known:
         raise InputError(f"lora_rank: found {rank}, but {model.name} has no linear layer whose adapters are modelled")
-    asked = known if targets is None else tuple(each.strip() for each in targets.split(","))
+    given = () if targets is None else tuple(each.strip() for each in targets.split(","))
+    asked = known if targets is None else tuple(name for each in given for name in _layers_named(each, known))
     for name in asked:
         if name not in known:
             raise InputError(
@@ -85,6 +87,17 @@ def adapters_of(
             )
     slots = positive_integer("lora_adapters", 1 if number is None else number)
     return Adapters(rank, slots, tuple(name for name in known if name in asked))
+
+
+def _layers_named(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Layers by a name of theirs with or without "_proj", or that of a group, as training has them; else the name.
+
+    >>> _layers_named("mlp", ("q_proj", "up_proj", "down_proj")), _layers_named("q", ("q_proj",))
+    (('up_proj', 'down_proj'), ('q_proj',))
+    """
+    meant = TARGETS_OF_TRAINING.get(name, ())
+    found = tuple(each for each in known if each.split("_proj")[0] in meant)
+    return found or (name,)
 
 
 def targets_of(architecture: Architecture) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from ..systems.units import BYTES, COUNT, FRACTION
 from ..systems.widening import product_format
 from ..train.binding import DEFAULTS, LIMITS
 from .formats import KV_BYTES, SIXTEEN_BITS, format_of, kv_format, sixteen_bits
+from .graphs import GRAPH_LIMITS
 from .memory_rule import MEMORY_LIMITS
 from .stack import LIMITS as STACK_LIMITS
 from .stored import StoredFormat
@@ -107,6 +108,7 @@ INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     "half_inner_latency": INNER_LATENCY,
     **STACK_LIMITS,
     **MEMORY_LIMITS,
+    **GRAPH_LIMITS,
     "chunk": Limits(COUNT, 1, 1e9),
 }
 """What values the symbols may take that neither model, system nor plan binds."""
@@ -181,7 +183,8 @@ def bind(
             raise InputError(f"{name}: means something for what the host keeps only, found none of it (offload)")
     if (tokens := stack.chunk.on(system)) is not None:
         bound["chunk"] = (float(tokens), stack.chunk.source)
-    bound.update({name: (each.value, each.source) for name, each in stack.memory.on(system, plan).items()})
+    defaults = {**stack.memory.on(system, plan), **stack.graphs.on(system, plan)}
+    bound.update({name: (each.value, each.source) for name, each in defaults.items()})
     bound.update(_indexer(model, system, bound["attention_rate"]))
     for name, value in own.items():
         bound[name] = (value, "set by the user")

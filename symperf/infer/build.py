@@ -11,6 +11,7 @@ from ..formulas.language.atoms import Max, less_one
 from ..formulas.language.named_calls import remember_forms
 from ..formulas.language.symbols import (
     SYMBOLS,
+    UNITS,
     batch,
     dp,
     encoder_sequence,
@@ -159,20 +160,20 @@ def build(structure: InferenceStructure) -> Compiled:
     each = trees(structure)
     named = terms(in_sequence(*each.values()))
     stand_ins: dict[str, Any] = {path: sympy.Symbol(path, nonnegative=True) for path in named}
-    definitions = [(stand_ins[path], strip_units(leaf.time)) for path, leaf in named.items() if isinstance(leaf, Op)]
+    definitions = [(stand_ins[path], leaf.time) for path, leaf in named.items() if isinstance(leaf, Op)]
     times = {phase: sympy.Symbol(phase, nonnegative=True) for phase in PHASES}
     for phase, node in each.items():
-        definitions.append((times[phase], strip_units(time_of(node, lambda leaf: stand_ins[leaf.path]))))
+        definitions.append((times[phase], time_of(node, lambda leaf: stand_ins[leaf.path])))
     step, time = sympy.Symbol("time_per_token", positive=True), sympy.Symbol("time", positive=True)
     if structure.generates:
-        definitions.append((step, strip_units(mean_step(structure, stand_ins))))
+        definitions.append((step, mean_step(structure, stand_ins)))
     definitions.append((time, sympy.Add(*times.values())))
     outputs: dict[str, Any] = {"time": time, **times} | ({"time_per_token": step} if structure.generates else {})
-    outputs |= {name: strip_units(form) for name, form in metrics(structure, times["prefill"], step, time).items()}
+    outputs |= metrics(structure, times["prefill"], step, time)
     memory = {f"memory/{name}": form for name, form in footprint(structure).items()}
     outputs |= memory | {"memory": sympy.Add(*memory.values()), "needed": needed(structure)}
     outputs |= demands(named, executions(in_sequence(*each.values())))
-    program = lower(definitions, outputs, share=True)
+    program = lower(definitions, outputs, share=True, stand_for=UNITS)
     resources = {name: SYMBOLS[name].resource for name in program.inputs}
     return Compiled(
         program,
@@ -187,7 +188,7 @@ def demands(named: dict[str, Op | Idle], counts_of: dict[str, Any]) -> dict[str,
     for path, leaf in named.items():
         assert isinstance(leaf, Op)
         outputs[f"term/{path}/count"] = counts_of[path]
-        outputs[f"term/{path}/flops"] = strip_units(leaf.demand.flops)
+        outputs[f"term/{path}/flops"] = leaf.demand.flops
         outputs[f"term/{path}/bytes"] = leaf.demand.memory_bytes
         outputs[f"term/{path}/message"] = leaf.demand.message_bytes
         if leaf.shape:

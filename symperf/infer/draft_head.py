@@ -2,8 +2,9 @@
 
 A module for multi-token prediction normalises the embedding and the stream, and projects both to one stream; EAGLE's
 head does so without norms; EAGLE-3's makes its stream of three of the model's in the first pass, whose tokens the model
-has seen, and attends to the embedding beside it (vLLM, model_executor/models/deepseek_mtp.py, llama_eagle.py,
-llama_eagle3.py). Projections are whole on every device and in 16 bits; tables of tokens are the model's.
+has seen, and attends to the embedding beside it (vLLM, model_executor/models/deepseek_mtp.py @03356f8c, llama_eagle.py
+@00da9231, llama_eagle3.py @00bd1493). Projections are whole on every device and in 16 bits; tables of tokens are the
+model's (llm_base_proposer.py: "Sharing target model lm_head weights with the draft model").
 """
 
 from __future__ import annotations

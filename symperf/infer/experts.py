@@ -48,7 +48,7 @@ from ..formulas.parallel import expert_exchange as exchange
 from ..formulas.parallel import expert_parallel as dealt
 from ..models.layer_counts import router_rows
 from ..operations.expert_formats import ExpertFormats
-from ..operations.groups import Group
+from ..operations.groups import Group, context_group
 from ..operations.kernels import expert_group, tensor_group
 from ..operations.schedule import Overlap, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
@@ -74,12 +74,12 @@ class Experts:
         self.dealt_out, self.gathered = structure.experts_dealt, structure.experts_gathered
         self.scored = router_rows(self.architecture)
         # Devices that have parts of a sequence's cache decode the same tokens: each sends its share of them.
-        self.same = cp if structure.context != "none" and layer.phase == "decode" else 1
-        self.tokens = layer.tokens / (tp * self.same) if self.dealt_out else layer.tokens
+        self.tokens = layer.own_tokens(layer.tokens) / tp if self.dealt_out else layer.tokens
         parts = ep if self.dealt_out or self.gathered else 1
         # Tokens of all that share the experts, and a device's share of them.
-        together = ep / tp if self.dealt_out else REPLICAS if self.gathered else self.same
-        all_tokens = layer.mean_tokens * together / self.same
+        all_tokens = layer.mean_tokens
+        if self.dealt_out or self.gathered:
+            all_tokens = layer.own_tokens(all_tokens) * (ep / tp if self.dealt_out else REPLICAS)
         self.all_tokens, self.share = all_tokens, all_tokens / parts
         self.imbalance = token_imbalance
         if structure.skewed:
@@ -107,7 +107,7 @@ class Experts:
         shared: list[Node | None] = [*self.shared()]
         if shared and self.layer.fusion.shared_beside:
             routed, shared = [Overlap(sequence(*routed), sequence(*shared), sympy.S.One)], []
-        return [*routed, *shared, self.add_shared(), self.sum()]
+        return [*routed, *shared, self.add_shared(), *self.sums()]
 
     def in_their_width(self, steps: list[Op | None]) -> list[Op | None]:
         """What happens to rows of the width that experts read and give, which may not be that of the stream."""
@@ -172,6 +172,8 @@ class Experts:
         formats = (activation_bytes, table_bytes) if whole else (operand_bytes, weight_bytes)
         sizes = rows, groups, hidden_size, self.up_columns, self.inner, *formats
         time = grouped.fused_experts_time(*sizes, choices) + FUSED_KERNELS * thin.gap_time()
+        if "expert_maps" in self.kernels.structure.families and (self.dealt_out or self.gathered):
+            time += grouped.expert_map_time(ep)
         work = matmul.matmul_flops(rows, self.up_columns + self.inner, hidden_size, 1)
         op = self.kernels.fused(self.path("routed"), time, work, grouped.fused_experts_bytes(*sizes))
         return self.kernels.in_format(op)
@@ -240,12 +242,22 @@ class Experts:
         traffic = ew.residual_bytes(n, activation_bytes)
         return self.kernels.stream(self.path("add_shared"), traffic, n, FLOPS_PER_ELEMENT["residual"])
 
-    def sum(self) -> Op | None:
-        """The sum of the parts of split experts and of the shared ones; or the gathering of the group's tokens."""
-        message = self.layer.stream_message
-        if self.dealt_out:
-            return self.kernels.all_gather(self.path("reduce"), message, Group(tp * self.same, 1))
-        return self.kernels.all_reduce(self.path("reduce"), message, tensor_group())
+    def sums(self) -> list[Op | None]:
+        """The sum of the parts of split experts and of the shared ones; or the gathering of the group's tokens.
+
+        Tokens that several devices have, of which each sends its share, are gathered from all of them.
+        """
+        layer, message = self.layer, self.layer.stream_message
+        if not self.dealt_out:
+            return [self.kernels.all_reduce(self.path("reduce"), message, tensor_group())]
+        copied = layer.copied_tokens
+        if copied == layer.tokens:
+            return [self.kernels.all_gather(self.path("reduce"), message, Group(tp * cp, 1))]
+        both = self.kernels.all_gather(self.path("reduce"), message, tensor_group())
+        if not copied:
+            return [both]
+        message = copied * hidden_size * activation_bytes
+        return [both, self.kernels.all_gather(self.path("reduce_parts"), message, context_group())]
 
     def shared_gate(self) -> Op | None:
         """The product with one column that weighs the shared expert; the weighing is part of the addition."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
 from .group_reads import ANY
@@ -12,31 +12,44 @@ if TYPE_CHECKING:
     from ..systems.system import System
 
 
+BLOCKS: Final = "fp8-block"
+
+
 @dataclass(frozen=True)
 class LatentKernels:
     """Systems on which each of these holds; None stands for any.
 
     Attributes:
         wide_absorption: the products that absorb projections are in 16 bits, whatever the others are in.
+        widened_blocks: those products are in 16 bits where weights have a scale for each block, which are widened once.
         whole_contexts: attention over latents leaves each context to one unit.
         widened_cache: latents of a narrower format are cast to that of activations before attention reads them.
         source: where it is read.
     """
 
     wide_absorption: tuple[str, ...] | None = ()
+    widened_blocks: tuple[str, ...] | None = ()
     whole_contexts: tuple[str, ...] | None = ()
     widened_cache: tuple[str, ...] | None = ()
     source: str = ""
 
-    def on(self, system: System) -> tuple[str, ...]:
-        """The names of what holds on a system, or on one that it starts from.
+    def on(self, system: System, precision: str = "") -> tuple[str, ...]:
+        """The names of what holds on a system, or on one that it starts from, for attention in a format.
 
         >>> from symperf import System
-        >>> LatentKernels(None, ("h100-sxm",)).on(System.load("a100-80gb-sxm"))
+        >>> LatentKernels(None, (), ("h100-sxm",)).on(System.load("a100-80gb-sxm"))
         ('wide_absorption',)
+        >>> kernels = LatentKernels(widened_blocks=None)
+        >>> kernels.on(System.load("h100-sxm"), "fp8"), kernels.on(System.load("h100-sxm"), "fp8-block")
+        ((), ('wide_absorption',))
         """
         places = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "source"}
-        return tuple(name for name, on in places.items() if on is None or any(each in on for each in system.lineage))
+        found = [name for name, on in places.items() if on is None or any(each in on for each in system.lineage)]
+        if "widened_blocks" in found:
+            found.remove("widened_blocks")
+            if precision == BLOCKS and "wide_absorption" not in found:
+                found.insert(0, "wide_absorption")
+        return tuple(found)
 
 
 def read(table: object, label: str) -> LatentKernels:

@@ -17,6 +17,7 @@ from ..formulas.kernels import wkv
 from ..formulas.language.symbols import (
     activation_bytes,
     conv_kernel,
+    cp,
     hidden_size,
     intermediate_size,
     micro_batch,
@@ -77,6 +78,15 @@ class Block:
     def mean_tokens(self) -> Any:
         """New tokens of the mean replica, of those that pass one layer's experts together."""
         return self.tokens
+
+    @property
+    def copied_tokens(self) -> Any:
+        """Of the new tokens those that all devices have which share a cache: of decode steps all, else none."""
+        return self.tokens if self.structure.context != "none" and self.phase == "decode" else 0
+
+    def own_tokens(self, tokens: Any) -> Any:
+        """Of a device's new tokens those that it sends to experts, where others have some of them too."""
+        return tokens / cp if self.copied_tokens else tokens
 
     def path(self, name: str) -> str:
         """The path of an operation in this phase."""

@@ -86,7 +86,7 @@ def prefill(structure: InferenceStructure) -> Node:
         lambda all_, most: all_ + most * less_one(micro_batches()),
         [(micro_batch, prompt)],
     )
-    return launched(structure, "prefill/launches", passes)
+    return launched(structure, "prefill/launches", passes, micro_batch * new_tokens(structure) / parts(structure))
 
 
 def _encoder_ends(structure: InferenceStructure) -> list[Any]:
@@ -130,7 +130,7 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
         lambda all_, most: Max(all_, most * micro_batches()),
         [(micro_batch, prompt + generate / 2)],
     )
-    return StepSeries(recorded(structure, step), count)
+    return StepSeries(recorded(structure, "decode/launches", step, micro_batch), count)
 
 
 def passes_of_stages(

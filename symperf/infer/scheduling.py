@@ -53,20 +53,34 @@ def read_chunk(table: object, label: str) -> ChunkSizes:
     known = table_of(table, CHUNK_KEYS, where)
     if not known:
         return ChunkSizes()
-    tokens, least = known.get("tokens"), known.get("from_gb", [0])
-    if not (isinstance(tokens, list) and tokens and all(_whole(each) for each in tokens)):
-        raise InputError(f"{where}.tokens: found {quote(tokens)}, expected a list of whole numbers of at least 1")
-    rising = isinstance(least, list) and all(type(each) in (int, float) for each in least) and sorted(least) == least
-    if not rising or len(least) != len(tokens) or least[0] != 0:
-        raise InputError(
-            f"{where}.from_gb: found {quote(least)}, expected {len(tokens)} numbers of GB, rising from 0, "
-            "one for each of tokens"
-        )
+    steps = read_steps(known.get("tokens"), known.get("from_gb", [0]), where, "tokens")
     others = known.get("of", {})
     if not isinstance(others, dict) or not all(_whole(each) for each in others.values()):
         raise InputError(f"{where}.of: found {quote(others)}, expected a table of systems with whole numbers")
-    steps = tuple((float(gb) * 1e9, count) for gb, count in zip(least, tokens, strict=True))
     return ChunkSizes(steps, tuple(others.items()), text_of(known, "source", where))
+
+
+def read_steps(numbers: object, least: object, where: str, key: str) -> tuple[tuple[float, int], ...]:
+    """Whole numbers, each from a memory in bytes on.
+
+    Args:
+        numbers: as a profile gives them.
+        least: the memory in GB from which each holds.
+        where: the table that they stand in.
+        key: of the numbers.
+
+    Raises:
+        InputError: one line with the key, what was found and what was expected.
+    """
+    if not (isinstance(numbers, list) and numbers and all(_whole(each) for each in numbers)):
+        raise InputError(f"{where}.{key}: found {quote(numbers)}, expected a list of whole numbers of at least 1")
+    rising = isinstance(least, list) and all(type(each) in (int, float) for each in least) and sorted(least) == least
+    if not rising or len(least) != len(numbers) or least[0] != 0:  # type: ignore[arg-type,index]
+        raise InputError(
+            f"{where}.from_gb: found {quote(least)}, expected {len(numbers)} numbers of GB, rising from 0, "
+            f"one for each of {key}"
+        )
+    return tuple((float(gb) * 1e9, count) for gb, count in zip(least, numbers, strict=True))  # type: ignore[call-overload]
 
 
 def read_apart(table: object, label: str) -> bool:

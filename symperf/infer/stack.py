@@ -15,6 +15,7 @@ from ..systems.units import COUNT, FRACTION, TIME
 from ..train.binding import LIMITS as BINDING
 from .formats import FORMATS, WEIGHT_ONLY, format_of, rate_asked
 from .fusions import read_fusion
+from .graphs import Graphs, read_graphs
 from .group_reads import GroupReads
 from .group_reads import read as read_groups
 from .latent_kernels import LatentKernels
@@ -23,6 +24,7 @@ from .memory_rule import MemoryRule, read_memory
 from .profile_table import profile_table, table_of
 from .reached import Reached, reached_on
 from .reached import read as read_reached
+from .running import RunningLimit, read_running
 from .scheduling import ChunkSizes, read_apart, read_chunk, read_date, read_exchange, read_pipeline
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ LATER: Final = ("start_removal", "host_latency", "request_latency", "tokenizer_l
 """Those that a profile may leave out, and which are then 0."""
 KEYS: Final = (
     *("name", "title", "date", "source", "fusion", "group_reads", "latent", "collectives", "experts", "exchange"),
-    *("chunk", "pipeline", "memory", "on", *LIMITS),
+    *("chunk", "running", "graphs", "pipeline", "memory", "on", *LIMITS),
 )
 """The keys of a profile; only it may have a `base`."""
 ELEMENT: Final = BINDING["activation_bytes"]
@@ -80,6 +82,8 @@ class Stack:
             "replicas" where every rank of a group has all of its tokens, and only replicas send them to one another.
         chunk: prompt tokens that an iteration of continuous batching may process, by the memory of a device.
         apart: prompts are prefilled in iterations of their own, while no sequence decodes.
+        running: sequences that a replica runs at once, unless it is told.
+        graphs: the largest pass for which it records a graph.
         stage_tokens: tokens of a pipeline's micro-batch, at most, where it cuts batches for its stages; 0: it does not.
         memory: how it shares out the memory of a device.
         reached: what its kernels reach on each system that it was measured on.
@@ -100,6 +104,8 @@ class Stack:
     exchange: str
     chunk: ChunkSizes
     apart: bool
+    running: RunningLimit
+    graphs: Graphs
     stage_tokens: int
     memory: MemoryRule
     reached: Mapping[str, Reached]
@@ -181,7 +187,8 @@ def _read(path: Path) -> Stack:
     date, source = read_date(table, label), text_of(table, "source", label)
     return Stack(
         *(name, title, date, source, fusion, cast_formats, quantities, reads, latent, called, own, experts),
-        *(exchange, chunk, read_apart(table.get("chunk", {}), label)),
+        *(exchange, chunk, read_apart(table.get("chunk", {}), label), read_running(table.get("running", {}), label)),
+        read_graphs(table.get("graphs", {}), label),
         *(read_pipeline(table.get("pipeline", {}), label), memory, reached),
     )
 

@@ -10,6 +10,7 @@ from ..common.errors import InputError
 from ..plans.alignment import misaligned_sizes
 from ..plans.structure import SENT, rank_order_of
 from .formats import SIXTEEN_BITS, format_of
+from .parallel_rules import replicas_of_experts
 from .stored import StoredFormat
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..plans.plan import Plan
     from ..plans.structure import Context, RankOrder
     from ..systems.system import Links, System
+    from .graphs import Recorded
     from .memory_rule import Rule, Step
     from .stack import Stack
 
@@ -108,6 +110,7 @@ class InferenceStructure:
         node_limited: the plan limits the scale-up domains in which a token's experts lie.
         dependent_starts: a recorded graph hides a part of the starts of a decode step's kernels.
         launched_prefill: the host launches the kernels of a pass with prompts one by one.
+        graphs: which passes are recorded up to a size only; "" where size does not matter.
         segments: of layers in order, each as the counts of its kinds, where there are several.
         stages: "even", or "late" where stages do not divide the layers.
         context: how attention of prompts runs over parts of a sequence; "none" where sequences are whole.
@@ -148,6 +151,7 @@ class InferenceStructure:
     node_limited: bool = False
     dependent_starts: bool = False
     launched_prefill: bool = False
+    graphs: Recorded = ""
     segments: tuple[tuple[str, ...], ...] = ()
     stages: Literal["even", "late"] = "even"
     offload: tuple[str, ...] = ()
@@ -203,7 +207,8 @@ def structure_of(
     """
     stored = StoredFormat(plan) if stored is None else stored
     precision, _, rate = format_of(plan, system)
-    gathers = plan.expert_exchange == "gather" or (stack.exchange == "replicas" and plan.dp == 1)
+    alone = replicas_of_experts(plan, model) == 1
+    gathers = plan.expert_exchange == "gather" or (stack.exchange == "replicas" and alone)
     gathered = gathers and plan.ep * plan.effective_expert_tp > 1 and model.architecture.routed
     dealt = plan.ep > 1 and not gathered
     if plan.cp > 1 and not stack.fusion.fused_prefill:
@@ -236,7 +241,7 @@ def structure_of(
         rank_order=rank_order_of(plan, system),
         sent=tuple(sent) if dealt else (),
         families=system.families,
-        latent=stack.latent.on(system) if _has_latents(model) else (),
+        latent=stack.latent.on(system, stored.precision_of("attention") or precision) if _has_latents(model) else (),
         misaligned=tuple(name for name in misaligned_sizes(model, system) if name != "vocab_size"),
         skewed=plan.ep > 1 and "routing_skew" in stated,
         kept=stored.kept,
@@ -248,6 +253,7 @@ def structure_of(
         node_limited=dealt and plan.node_limit is not None,
         dependent_starts="start_removal" in stated or stack.states("start_removal"),
         launched_prefill="host_latency" in stated or stack.states("host_latency"),
+        graphs=stack.graphs.of or ("passes" if "recorded_tokens" in stated else ""),
         segments=model.segments,
         stages="late" if model.sizes["num_layers"] % plan.pp else "even",
         context=plan.cp_kind if plan.cp > 1 else "none",  # type: ignore[arg-type]

@@ -337,9 +337,9 @@ ENDS = ("lm_head", "head_transform", "patch_embedding", "spectrum_embedding", "s
 """Classes of products outside of the layers, which recomputation of layers does not repeat."""
 
 
-def recomputed_flops(architecture: Architecture, recompute: str) -> Any:
-    """FLOPs that recomputation adds to a step over B sequences of s tokens."""
-    return ZERO if recompute == "none" else recomputed_of(forward_flops(architecture), recompute)
+def recomputed_flops(architecture: Architecture, recompute: str, keys: Any = sequence) -> Any:
+    """FLOPs that recomputation adds to a step over B sequences of s tokens; `keys` as of `forward_flops`."""
+    return ZERO if recompute == "none" else recomputed_of(forward_flops(architecture, keys=keys), recompute)
 
 
 def recomputed_of(flops: dict[str, Any], recompute: str) -> Any:

@@ -2,7 +2,7 @@
 
 Such a head is a `Model` of one layer whose `Architecture.draft_head` says what it reads; the tables of tokens are those
 of the model that it drafts for. Sources: DeepSeek-AI 2024, V3, section 2.2; Li et al. 2024 (EAGLE) and 2025 (EAGLE-3);
-vLLM, model_executor/models/deepseek_mtp.py, llama_eagle.py and llama_eagle3.py.
+vLLM, model_executor/models/deepseek_mtp.py @03356f8c, llama_eagle.py @00da9231 and llama_eagle3.py @00bd1493.
 """
 
 from __future__ import annotations

@@ -175,6 +175,21 @@ class Dealing:
         until = self._at(self._until, number)
         return self._between(count, until - self._at(self._last_size, number), until)
 
+    def on_chunk(self, count: Any, place: int, shape: tuple[int, int]) -> Any:
+        """Layers of a virtual stage of which the model has `count`; the same of all between a device's first and last.
+
+        Args:
+            count: one of the model's symbols.
+            place: of the virtual stage in the model, from 0.
+            shape: devices, and virtual stages of each.
+        """
+        turn, device = divmod(place, shape[0])
+        number = sympy.Integer(device + 1)
+        ends = self.first_chunk(count, number), self.last_chunk(count, number)
+        if turn in (0, shape[1] - 1):
+            return ends[0 if turn == 0 else 1]
+        return (self.on_stage(count, number) - sum(ends)) / (shape[1] - 2)
+
     def rounds(self, number: Any) -> list[Round]:
         """The ways from a chunk of a device to its next one that may take longer than p passes of its own.
 

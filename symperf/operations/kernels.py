@@ -30,6 +30,7 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.parallel import expert_exchange, expert_parallel
 from .collectives import collective_time, send_time
+from .documents import uneven_shares
 from .groups import expert_group as expert_group
 from .groups import pipeline_group as pipeline_group
 from .groups import tensor_group as tensor_group
@@ -119,14 +120,19 @@ class Kernels:
         """A kernel, or a few, with a time of its own."""
         return Op(path, time, Demand(work, traffic))
 
+    @property
+    def unevenness(self) -> Any:
+        """The attention of the slowest devices over that of the mean one."""
+        return 1 + sum(uneven_shares(self.structure).values()) if self.structure.documents else 1
+
     def flash(self, path: str, work: Any, traffic: Any) -> Op:
         """The forward flash-attention kernel."""
-        return Op(path, attention.flash_time(work, traffic), Demand(work, traffic))
+        return Op(path, attention.flash_time(self.unevenness * work, traffic), Demand(work, traffic))
 
     def flash_backward(self, path: str, work: Any, traffic: Any) -> Op:
         """The backward flash-attention kernel, given the forward one's work and traffic."""
         demand = Demand(sympy.Rational(5, 2) * work, 2 * traffic)
-        return Op(path, attention.flash_backward_time(work, traffic), demand)
+        return Op(path, attention.flash_backward_time(self.unevenness * work, traffic), demand)
 
     def all_reduce(self, path: str, message: Any, group: Group) -> Op | None:
         """A sum over a group, known to all its ranks; nothing on a system without a network."""
@@ -171,7 +177,7 @@ class Kernels:
             limited = self.structure.limits_domains and self.structure.tiers > 1
             domains = Min(self._most_domains(group), outer) if limited else outer
             time = expert_exchange.bulk_exchange_time(*count, group.ranks, outer, domains)
-        op = Op(path, time, Demand(message_bytes=expert_parallel.dispatch_bytes(*count)))
+        op = Op(path, time, Demand(message_bytes=expert_parallel.dispatch_bytes(*count)), ranks=group.ranks)
         return self._over_links(op, group)
 
     def _most_domains(self, group: Group) -> Any:
@@ -207,4 +213,4 @@ class Kernels:
     def _transfer(self, path: str, message: Any, group: Group, time: Any, start: Any = None) -> Op:
         """A kernel that moves a message: it starts as any other, unless its time holds its start."""
         time = collectives.started_collective_time(time, group.ranks, self.start if start is None else start)
-        return Op(path, time, Demand(message_bytes=message))
+        return Op(path, time, Demand(message_bytes=message), ranks=group.ranks)

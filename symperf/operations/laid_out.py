@@ -89,6 +89,11 @@ class LaidOut(Dealing):
         """Layers of the last chunk of a device, of which the model has `count`."""
         return self._at(table([self._sum(count, [device[-1]]) for device in self.chunks]), number)
 
+    def on_chunk(self, count: Any, place: int, shape: tuple[int, int]) -> Any:
+        """Layers of a virtual stage of which the model has `count`."""
+        del shape
+        return self._sum(count, [self.in_order[place]])
+
     def rounds(self, number: Any) -> list[Round]:
         """The ways from each chunk of a device to its next one."""
         p = len(self.chunks)

@@ -47,6 +47,7 @@ class Op:
         demand: of one execution, the mean over the steps for a summed one.
         shape: rows, columns, inner length and groups of a matrix product.
         summed: its time differs from step to step, and `time` is the sum.
+        ranks: that a collective or transfer joins; a group of one makes no call.
     """
 
     path: str
@@ -54,6 +55,7 @@ class Op:
     demand: Demand = field(default_factory=Demand)
     shape: tuple[Any, Any, Any, Any] | None = None
     summed: bool = False
+    ranks: Any = sympy.S.One
 
 
 @dataclass(frozen=True, eq=False)

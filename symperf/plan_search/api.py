@@ -9,6 +9,7 @@ from .request import check_mapping
 from .search import answer, sort_keywords
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
     import pandas as pd
@@ -30,6 +31,7 @@ def search(
     require: Mapping[str, Any] | None = None,
     pareto: bool = False,
     dask: str | None = None,
+    stack: str | os.PathLike[str] | None = None,
     **words: Any,
 ) -> pd.DataFrame:
     """The best plans for a training step, of all that are legal.
@@ -47,6 +49,8 @@ def search(
         require: values that a field of the plan may take, one or a list, by field.
         pareto: return the plans that no other is as good as in time, memory and devices, and not the `top`.
         dask: the address of the scheduler of a Dask cluster that computes the search, such as `tcp://10.0.0.1:8786`.
+        stack: name of a training software's profile (`symperf list stacks`), or the path of one; what it chooses for
+            fields that are no choice of the search is taken.
         words: limits such as `max_tp=8`, required fields such as `zero=1`, values of symbols such as
             `memory_efficiency=0.9`.
 
@@ -77,6 +81,7 @@ def search(
         pareto=pareto,
         values=values,
         dask=dask,
+        stack=stack,
     )
     if not found.whole:
         raise KeyboardInterrupt  # a table does not show that it is of a part

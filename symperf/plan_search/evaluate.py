@@ -12,8 +12,8 @@ import numpy as np
 from ..codegen.workers import default_threads
 from ..common.errors import InputError
 from ..plans.plan import Plan
-from ..plans.validity import reason_of
 from .legal import DegreeTable, table
+from .reasons import name_of
 from .space import combinations
 from .tasks import SearchWork
 
@@ -68,6 +68,7 @@ class SearchSpace:
         considered: plans of the space.
         rejected: plans that cannot run, by reason.
         refusal: why a single run refuses the first plan that the rules allow; empty where it refuses none.
+        examples: the message of the first plan that each reason refuses, where it has one.
     """
 
     question: SearchQuestion
@@ -77,6 +78,7 @@ class SearchSpace:
     considered: int
     rejected: dict[str, int]
     refusal: str
+    examples: dict[str, str]
 
     @property
     def legal(self) -> int:
@@ -100,6 +102,7 @@ def lay_out_space(question: SearchQuestion) -> SearchSpace:
     members: list[Member] = []
     considered, refusal, rejected = 0, "", dict[str, int]()
     numbers: dict[tuple[Any, ...], dict[str, float]] = {}
+    examples: dict[str, str] = {}
 
     def refused(name: str, n: int) -> None:
         if n:
@@ -112,6 +115,8 @@ def lay_out_space(question: SearchQuestion) -> SearchSpace:
         for combination in group:
             if combination.refusal:
                 refused(combination.rule, made.considered)
+                examples.setdefault(combination.rule, combination.refusal)
+        examples = made.examples | examples
         for name, n in made.rejected.items():
             refused(name, n * len(possible))
         for name, n in made.rejections.items():
@@ -123,14 +128,16 @@ def lay_out_space(question: SearchQuestion) -> SearchSpace:
                 if combination.numbers not in numbers:
                     numbers[combination.numbers] = _numbers(question, combination, made, legal)
             except InputError as error:
-                refused(reason_of(error), int(np.count_nonzero(legal)))
+                reason = name_of(error, question.base.model.name)
+                refused(reason, int(np.count_nonzero(legal)))
+                examples.setdefault(reason, str(error))
                 refusal = refusal or str(error)
                 continue
             assert combination.structure is not None
             scalars = numbers[combination.numbers]
             members.append(Member(combination, combination.structure, scalars, len(tables), legal))
         tables.append(made)
-    return SearchSpace(question, every, tables, members, considered, rejected, refusal)
+    return SearchSpace(question, every, tables, members, considered, rejected, refusal, examples)
 
 
 def _numbers(question: SearchQuestion, combination: Combination, made: DegreeTable, legal: Array) -> dict[str, float]:

@@ -65,11 +65,9 @@ def energy_program_of(structures: tuple[Structure, ...], columns: tuple[str, ...
 
     def make() -> Program:
         from ..codegen.lower import lower
-        from ..formulas.language.formula import memoize_formulas
         from ..spending.forms import spending_forms
 
-        with memoize_formulas():
-            forms = {f"energy/{k}": spending_forms(structure)["energy"] for k, structure in enumerate(structures)}
+        forms = {f"energy/{k}": spending_forms(structure)["energy"] for k, structure in enumerate(structures)}
         return lower([], forms, share=True)
 
     return RowProgram(load_or_make_program("search energy", text, make), columns)
@@ -81,19 +79,17 @@ def compile_structures(structures: Sequence[Structure], *, memory_only: bool = F
 
     from ..codegen.lower import lower
     from ..codegen.passes import prune
-    from ..formulas.language.formula import memoize_formulas
-    from ..formulas.language.symbols import strip_units
+    from ..formulas.language.symbols import UNITS
     from ..train.memory.footprint import footprint
 
     shared: dict[tuple[str, Any], Any] = {}
     outputs: dict[str, Any] = {}
-    with memoize_formulas():
-        for k, structure in enumerate(structures):
-            outputs[f"memory/{k}"] = sympy.Add(*footprint(structure).values())
-            if not memory_only:
-                outputs[f"time/{k}"] = strip_units(_time(structure, shared))
-    definitions = [(symbol, strip_units(closed_form)) for (_, closed_form), symbol in shared.items()]
-    return prune(lower(definitions, outputs, share=True), list(outputs))
+    for k, structure in enumerate(structures):
+        outputs[f"memory/{k}"] = sympy.Add(*footprint(structure).values())
+        if not memory_only:
+            outputs[f"time/{k}"] = _time(structure, shared)
+    definitions = [(symbol, closed_form) for (_, closed_form), symbol in shared.items()]
+    return prune(lower(definitions, outputs, share=True, stand_for=UNITS), list(outputs))
 
 
 def _time(structure: Structure, shared: dict[tuple[str, Any], Any]) -> Any:
@@ -101,9 +97,10 @@ def _time(structure: Structure, shared: dict[tuple[str, Any], Any]) -> Any:
     import sympy
 
     from ..operations.schedule import Idle, Op, terms, time_of
+    from ..operations.vocabulary import pad_vocabulary
     from ..train.step.step import TrainingStep
 
-    tree = TrainingStep(structure).tree()
+    tree = pad_vocabulary(structure, TrainingStep(structure).tree())
     own: dict[str, Any] = {}
     for path, leaf in terms(tree).items():
         if isinstance(leaf, Op):

@@ -16,6 +16,8 @@ import numpy as np
 from ..common.errors import InputError
 from ..plans.grammar import fold
 from ..plans.plan import FIELDS
+from ..plans.plan_fields import NUMBERS
+from ..plans.rule import ABSENT, BrokenRuleError
 from ..plans.validity import RULES
 from .space import LARGEST, LAYOUT, layouts
 
@@ -46,6 +48,7 @@ class DegreeTable:
         combinations: those whose plans are rows here.
         legal: of each combination (a row) at each row of the table (a column).
         rejections: plans refused by rules that read the choices, by rule.
+        examples: the message of the first plan that a rule refuses, by rule.
     """
 
     columns: dict[str, Array]
@@ -54,6 +57,7 @@ class DegreeTable:
     combinations: list[Combination]
     legal: Array
     rejections: dict[str, int]
+    examples: dict[str, str]
 
     @property
     def length(self) -> int:
@@ -76,9 +80,11 @@ def table(question: SearchQuestion, form: TableForm, combinations: Sequence[Comb
     names = question.constants
     constants = [dict(zip(names, c.constants, strict=True)) for c in combinations]
     varying = {name for name in names if len({each[name] for each in constants}) > 1}
-    always = [rule for rule in RULES if not rule.tree.names() & varying]
-    sometimes = [rule for rule in RULES if rule.tree.names() & varying]
-    columns, considered, rejected = _grow(question, form, constants[0] if constants else None, always)
+    rules = (*RULES, *question.software.rules)
+    always = [rule for rule in rules if not rule.tree.names() & varying]
+    sometimes = [rule for rule in rules if rule.tree.names() & varying]
+    examples = _Examples(question, combinations[0].fields if combinations else {})
+    columns, considered, rejected = _grow(question, form, constants[0] if constants else None, always, examples)
     length = len(columns["tp"])
     legal = np.zeros((len(combinations), length), dtype=bool)
     rejections: dict[str, int] = {}
@@ -87,7 +93,8 @@ def table(question: SearchQuestion, form: TableForm, combinations: Sequence[Comb
         shards = _shards(question, combination)
         key = (*combination.constants, shards)
         if key not in known:
-            good, counts = _apply(sometimes, {**constants[k], **columns}, length)
+            examples.fields = combination.fields
+            good, counts = _apply(sometimes, {**constants[k], **columns}, length, examples)
             if shards:
                 copies = columns["dp"] * columns["cp"] * (columns["tp"] if constants[k]["routed"] else 1)
                 counts |= {NOTHING_TO_SHARD: int(np.count_nonzero(good & (copies == 1)))}
@@ -100,7 +107,7 @@ def table(question: SearchQuestion, form: TableForm, combinations: Sequence[Comb
         legal[k], counts = known[key]
         for name, n in counts.items():
             rejections[name] = rejections.get(name, 0) + n
-    return DegreeTable(columns, considered, rejected, list(combinations), legal, rejections)
+    return DegreeTable(columns, considered, rejected, list(combinations), legal, rejections, examples.found)
 
 
 def _shards(question: SearchQuestion, combination: Combination) -> bool:
@@ -128,7 +135,11 @@ def _moves_groups(question: SearchQuestion, columns: Mapping[str, Array]) -> Arr
 
 
 def _grow(
-    question: SearchQuestion, form: TableForm, values: Mapping[str, Any] | None, rules: Sequence[Rule]
+    question: SearchQuestion,
+    form: TableForm,
+    values: Mapping[str, Any] | None,
+    rules: Sequence[Rule],
+    examples: _Examples,
 ) -> tuple[dict[str, Array], int, dict[str, int]]:
     """Columns of the rows that the rules allow, how many were considered, and what each rule refused.
 
@@ -158,7 +169,7 @@ def _grow(
         known = {**(values or {}), **columns}
         now = [rule for rule in waiting if rule.tree.names() <= set(known)]
         waiting = [rule for rule in waiting if rule not in now]
-        good, counts = _apply(now, known, len(columns["tp"]))
+        good, counts = _apply(now, known, len(columns["tp"]), examples)
         columns = {key: column[good] for key, column in columns.items()}
         for reason, n in counts.items():
             rejected[reason] = rejected.get(reason, 0) + n * left
@@ -177,7 +188,33 @@ def _cross(columns: Mapping[str, Array], name: str, values: Sequence[Any]) -> di
     return {**crossed, name: np.tile(np.array(values, dtype=kind), length)}
 
 
-def _apply(rules: Sequence[Rule], values: Mapping[str, Any], length: int) -> tuple[Array, dict[str, int]]:
+class _Examples:
+    """The messages of rules at the first plans that they refuse.
+
+    Args:
+        question: what is searched.
+        fields: of the combination whose plans are looked at.
+    """
+
+    def __init__(self, question: SearchQuestion, fields: Mapping[str, Any]) -> None:
+        self.found: dict[str, str] = {}
+        self.fields = fields
+        base = question.base
+        self.words = {"model": base.model.name, "system": base.system.name, **base.model.sizes, **ABSENT}
+
+    def see(self, rule: Rule, values: Mapping[str, Any], refused: Array) -> None:
+        """Keep the message of a rule, unless there is one, at the first of the rows that it refuses."""
+        if rule.name in self.found:
+            return
+        row = int(refused.argmax())
+        known = {name: each[row].item() if isinstance(each, np.ndarray) else each for name, each in values.items()}
+        told = dict.fromkeys(NUMBERS, 1) | self.words | {"schedule": self.fields.get("schedule")} | known
+        self.found[rule.name] = str(BrokenRuleError.of(rule, told))
+
+
+def _apply(
+    rules: Sequence[Rule], values: Mapping[str, Any], length: int, examples: _Examples
+) -> tuple[Array, dict[str, int]]:
     """Which rows hold every rule, and how many each rule was the first to refuse."""
     good = np.ones(length, dtype=bool)
     counts: dict[str, int] = {}
@@ -187,6 +224,7 @@ def _apply(rules: Sequence[Rule], values: Mapping[str, Any], length: int) -> tup
         refused = int(np.count_nonzero(good & ~holds))
         if refused:
             counts[rule.name] = refused
+            examples.see(rule, values, good & ~holds)
             good &= holds
     return good, counts
 

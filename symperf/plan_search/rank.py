@@ -44,7 +44,8 @@ def _time(_: SearchQuestion, time: float) -> float:
 
 
 def _tokens_per_dollar(question: SearchQuestion, time: float) -> float:
-    price = question.base.system.value("price_per_hour")  # in dollars a second of use
+    price = question.device_second
+    assert price is not None
     return question.batch * question.sequence / (time * question.devices * price)
 
 
@@ -59,7 +60,7 @@ def _tokens_per_board_joule(question: SearchQuestion, time: float) -> float:
 
 CRITERIA = {
     "time": Criterion("time_s", _time, largest=False),
-    "tokens_per_dollar": Criterion("tokens_per_dollar", _tokens_per_dollar, largest=True, needs="price_per_hour"),
+    "tokens_per_dollar": Criterion("tokens_per_dollar", _tokens_per_dollar, largest=True),
     "tokens_per_joule": Criterion(
         "tokens_per_joule", _tokens_per_board_joule, largest=True, needs="power", basis="board"
     ),
@@ -83,6 +84,25 @@ def criterion(name: str, question: SearchQuestion) -> Criterion:
     if not isinstance(name, str) or name not in CRITERIA:
         raise InputError(f"by: found {quote(name)}, expected {' or '.join(CRITERIA)}{nearest(str(name), CRITERIA)}")
     found = BY_RESOURCES if question.by_energy else CRITERIA[name]
+    if name == "tokens_per_dollar":
+        check_priced(question, f"by: {name}")
     if found.needs is not None and found.needs not in question.base.system.quantities:
         raise InputError(f"by: {name} needs {found.needs}, which system {question.system.name} does not have; set it")
     return found
+
+
+def check_priced(question: SearchQuestion, what: str) -> None:
+    """Refuse to rank by dollars where the system has no price, or where they differ by the joules of each plan.
+
+    Raises:
+        InputError: naming what to set.
+    """
+    try:
+        known = question.device_second
+    except InputError as error:
+        raise InputError(f"{what}: {str(error).removeprefix('cost: ')}") from None
+    if known is None:
+        raise InputError(
+            f"{what}: system {question.system.name} has an electricity_price and energies of FLOPs and bytes, so that "
+            "dollars are not those of time alone; set price_per_hour"
+        )

@@ -85,6 +85,8 @@ def contradictions(question: SearchQuestion) -> None:
         InputError: naming the constraints that contradict each other.
     """
     for name, values in question.candidates.items():
+        if not values and name not in question.limits:
+            raise InputError(f"{question.software.name}: runs none of the values of {name} that a search tries")
         if not values:
             asked = " or ".join(map(str, question.required.get(name, ())))
             raise InputError(

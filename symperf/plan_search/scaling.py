@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..models.model import Model
-    from ..spending.answers import Cost
+    from ..spending.answers import Cost, Energy
     from ..systems.system import System
 
 HOUR = 3600.0
@@ -68,6 +68,8 @@ class Training:
         devices: in use.
         dollars: what the devices cost in that time; None where the system has no price.
         source: of the price, if there is one.
+        joules: of all devices; None where the system tells neither energies nor a power.
+        basis: of the joules: "resources" (FLOPs, bytes and static power) or "board" (its power all the time).
     """
 
     tokens: float
@@ -76,6 +78,8 @@ class Training:
     devices: int
     dollars: float | None
     source: str | None
+    joules: float | None = None
+    basis: str | None = None
 
     @property
     def device_hours(self) -> float:
@@ -173,7 +177,18 @@ def training(point: ScalingPoint, tokens: float) -> Training:
     steps = math.ceil(tokens / (point.batch * point.sequence))
     cost = _cost(point)
     dollars = None if cost is None else cost.dollars * steps
-    return Training(tokens, steps, steps * point.time, point.devices, dollars, None if cost is None else cost.source)
+    energy = _energy(point)
+    joules, basis = (None, None) if energy is None else (energy.total * steps, energy.basis)
+    source = None if cost is None else cost.source
+    return Training(tokens, steps, steps * point.time, point.devices, dollars, source, joules, basis)
+
+
+def _energy(point: ScalingPoint) -> Energy | None:
+    """Of a step, where the system tells energies or a power."""
+    try:
+        return point.answer.winner.energy()
+    except InputError:
+        return None
 
 
 def _cost(point: ScalingPoint) -> Cost | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
 from ..plans.plan import Plan, positive_integer
+from ..plans.software_limits import SoftwareLimits
 from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
 from .cluster import on_cluster
 from .evaluate import evaluate, lay_out_space
@@ -17,6 +18,7 @@ from .space import SearchQuestion
 from .tally import Tally
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..models.model import Model
@@ -174,8 +176,18 @@ class Answer:
             "tokens_per_s": question.batch * question.sequence / time,
             "mfu": self.winner.value("model_flops") / (time * question.devices * rate),
             "memory_bytes": float(kept.memory[place]),
+            "dollars_per_million_tokens": _dollars(question, time),
             self.criterion.column: self.criterion.value(question, float(kept.score[place])),
         }
+
+
+def _dollars(question: SearchQuestion, time: float) -> float | None:
+    """Of a million tokens; None on a system without a price, or where they differ by the joules of each plan."""
+    try:
+        rate = question.device_second
+    except InputError:
+        return None
+    return None if rate is None else rate * question.devices * time / (question.batch * question.sequence) * 1e6
 
 
 def answer_search(
@@ -195,8 +207,10 @@ def answer_search(
     values: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     dask: str | None = None,
+    software: SoftwareLimits | None = None,
+    stack: str | os.PathLike[str] | None = None,
 ) -> Answer:
-    """Search the plans; the arguments are those of `symperf.search`.
+    """Search the plans; the arguments are those of `symperf.search`, and what a software runs.
 
     Returns:
         An answer, which has no plan where none fits.
@@ -207,6 +221,8 @@ def answer_search(
     if positive_integer("top", top) > MOST:
         raise InputError(f"top: found {top}, expected at most {MOST}")
     required, most = check_required(require or {}), check_limits(limits or {})
+    runs = software or SoftwareLimits()
+    runs.check(required)
     memory, given = _memory(max_memory), check_values(values or {})
     found = []
     with on_cluster(dask) as remote:
@@ -222,6 +238,8 @@ def answer_search(
                 most,
                 memory,
                 by_energy(by, system, given),
+                runs,
+                stack,
             )
             ranking = criterion(by, question)
             contradictions(question)

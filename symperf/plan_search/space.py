@@ -16,12 +16,17 @@ from typing import TYPE_CHECKING, Any
 from ..common.errors import InputError
 from ..plans.plan import FIELDS, Plan, attention_of
 from ..plans.plan_fields import COLUMNS
+from ..plans.software_limits import SoftwareLimits
 from ..plans.structure import COUNTED
-from ..plans.validity import IMPOSSIBLE, NAMES, reason_of, run_values
+from ..plans.validity import IMPOSSIBLE, NAMES, run_values
 from ..runs.training_run import Run
+from ..spending.prices import device_second
+from ..systems.software import Software
 from ..train.inputs import stated_names, structure_of
+from .reasons import name_of
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Mapping
 
     from ..models.model import Model
@@ -62,6 +67,8 @@ class SearchQuestion:
         limits: largest values of degrees and of the micro-batch.
         max_memory: bytes on a device that a plan may use; by default its capacity.
         by_energy: whether plans are ranked by the joules of resources, and not by time.
+        software: what a software runs, where only that is sought.
+        stack: name of a training software's profile, or the path of one.
     """
 
     model: Model
@@ -74,6 +81,8 @@ class SearchQuestion:
     limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
     max_memory: float | None = None
     by_energy: bool = False
+    software: SoftwareLimits = dataclasses.field(default_factory=SoftwareLimits)
+    stack: str | os.PathLike[str] | None = None
 
     def run(self, **fields: Any) -> Run:
         """The run of one plan.
@@ -87,6 +96,7 @@ class SearchQuestion:
             Plan(**fields),
             batch=self.batch,
             sequence=self.sequence,
+            stack=self.stack,
             values=dict(self.values),
         )
 
@@ -99,10 +109,27 @@ class SearchQuestion:
     def candidates(self) -> dict[str, tuple[Any, ...]]:
         """The values of every field of the plan, in the order in which they are tried."""
         found: dict[str, tuple[Any, ...]] = {name: (field.default,) for name, field in FIELDS.items()}
-        found |= _degrees(self) | _choices(self) | dict(self.required)
+        found |= _degrees(self) | _choices(self) | self.chosen | dict(self.required)
+        found = {
+            name: self.software.narrow(name, values, asked=name in self.required) for name, values in found.items()
+        }
         for name, most in self.limits.items():
             found[name] = tuple(value for value in found[name] if value <= most)
         return found
+
+    @cached_property
+    def chosen(self) -> dict[str, tuple[Any, ...]]:
+        """What the profile chooses for fields that are not searched."""
+        if self.stack is None:
+            return {}
+        plan = getattr(Software.load(self.stack), "plan", {})
+        known = self.software.values
+        return {
+            name: (each.value,)
+            for name, each in plan.items()
+            if not (FIELDS[name].searched or name in DEGREES or name == "expert_tp")
+            and (name not in known or each.value in known[name])
+        }
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -113,6 +140,15 @@ class SearchQuestion:
     def capacity(self) -> float:
         """Bytes of a device."""
         return self.base.system.value("memory_capacity")
+
+    @cached_property
+    def device_second(self) -> float | None:
+        """Dollars of a second of a device; None where each plan has its own.
+
+        Raises:
+            InputError: the system has no price.
+        """
+        return device_second(self.base)
 
     @cached_property
     def constants(self) -> tuple[str, ...]:
@@ -209,8 +245,9 @@ def _combination(question: SearchQuestion, number: int, form: TableForm, fields:
     try:
         plan = Plan(**fields, **_smallest(form))
         structure = structure_of(model, system, plan, stated_names(question.values))
+        question.software.refuse(fields, parts=form.parts)
     except InputError as error:
-        return Combination(number, form, fields, (), None, str(error), reason_of(error))
+        return Combination(number, form, fields, (), None, str(error), name_of(error, model.name))
     rules = run_values(plan, model.name, model.sizes, system, work, question.values.get("encoder_sequence"))
     return Combination(number, form, fields, tuple(rules.get(name, 1) for name in question.constants), structure)
 

@@ -105,7 +105,7 @@ def versus(answer: Answer, fields: Mapping[str, Any]) -> Versus:
     found = _search(answer, checked)
     question = found.question
     held = {name: values[0] for name, values in question.required.items() if len(values) == 1}
-    given = {**held, **checked}
+    given = {**question.software.usual, **held, **checked}
     _fill(given, question.devices)
     winner = question.run(**found.space.fields(found.tally.best.place[0]))
     try:

@@ -16,12 +16,21 @@ SIZES: Final = ("vocab_size", "hidden_size", "intermediate_size")
 """Sizes that are sides of products."""
 
 
-def misaligned_sizes(model: Model, system: System) -> tuple[str, ...]:
+def misaligned_sizes(
+    model: Model, system: System, precision: str | None = None, vocab_multiple: int | None = None
+) -> tuple[str, ...]:
     """Names of the sizes that are no multiple of 16 bytes, on a device that computes in tiles.
+
+    Products in FP32 run outside of tensor units, which any size suits; TF32 has elements of 4 bytes. A vocabulary that
+    is padded to a multiple is one where that is.
 
     What a device has of a size that is split may be none either, which is not seen here.
     """
-    return tuple(name for name in SIZES if system.quantised and model.sizes.get(name, 0) % ALIGNED)
+    if not system.quantised or precision == "fp32":
+        return ()
+    aligned = ALIGNED // 2 if precision == "tf32" else ALIGNED
+    sizes = {**model.sizes, **({"vocab_size": vocab_multiple} if vocab_multiple else {})}
+    return tuple(name for name in SIZES if sizes.get(name, 0) % aligned)
 
 
 def alignment_warnings(model: Model, misaligned: tuple[str, ...], tp: int) -> list[str]:

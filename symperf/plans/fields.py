@@ -49,6 +49,9 @@ class Field:
         searched: a search tries all values of this choice.
         trained: whether training has a use for it; else it says that it ignores it.
         inference: what it means there: searches try it, a run reads it, refuses it, or says that it ignores it.
+        suffix: of the names of a list, which may be left out.
+        remedy: for values that training does not take.
+        adapters: of what inference has for adapters of requests by flags of its own.
         metavar: of the flag.
         heading: of a column; by default the name.
         reader: of a text: the form in which it is kept, or an error.
@@ -68,6 +71,9 @@ class Field:
     searched: bool = False
     trained: bool = True
     inference: Inference = "ignored"
+    suffix: str = ""
+    remedy: str = ""
+    adapters: bool = False
     metavar: str = ""
     heading: str = ""
     reader: Callable[[str], str] | None = None
@@ -161,6 +167,7 @@ class Field:
         hint = nearest(value.lower(), map(str, choices)) if isinstance(value, str) else ""
         if known and value in self.choices:
             hint = f" ({value} is of inference only)"
+        hint += self.remedy if training else ""
         first, last = ", ".join(map(str, choices[:-1])), str(choices[-1])
         expected = f"{first} or {last}" if counts else " or ".join(choices)
         raise InputError(f"{self.name}: found {quote(value)}, expected {expected}{hint}")
@@ -174,7 +181,9 @@ class Field:
     def _list(self, value: Any, *, training: bool) -> str | None:
         """The names of a list, each once, in their order; None for "none"."""
         choices = self.training if training and self.training else self.choices
-        parts = [part.strip().lower() for part in value.split(",")] if isinstance(value, str) else [value]
+        parts = [value]
+        if isinstance(value, str):
+            parts = [part.strip().lower().removesuffix(self.suffix) for part in value.split(",")]
         for part in parts:
             named = isinstance(part, str)
             if not named or (part not in choices and parts != ["none"]):

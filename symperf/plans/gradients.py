@@ -3,7 +3,8 @@
 A product of a frozen layer has no gradient of its weights; that of its input is needed where something trained lies
 below, that is, earlier in the forward pass. A layer of which nothing, and below which nothing, is trained has no
 backward pass at all. Of the layers, kinds that come one after another (`Structure.segments`) are told apart; of kinds
-that interleave, gradients reach all if they reach one. In the lowest layer that has something trained they end there.
+that interleave, gradients reach all if they reach one. In the lowest layer that has something trained they end there;
+where adapters are trained they pass the whole of it, as under transformers' `enable_input_require_grads`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .adapted_layers import layers_adapted
 from .freezing import LAYERS, end_classes, layer_classes
 
 if TYPE_CHECKING:
@@ -47,6 +49,14 @@ class Gradients:
         """The classes of a layer that are trained."""
         return {*layer_classes(self.architecture, kind)} - self.frozen
 
+    def adapts(self, kind: LayerKind) -> set[str]:
+        """The linear layers of a kind of layer that have adapters."""
+        return layers_adapted(self.architecture, kind, self.structure.adapted)
+
+    def reads(self, name: str, *layers: str) -> bool:
+        """Whether a gradient of weights reads the input of linear layers: their class is trained, or an adapter."""
+        return self.trains(name) or any(layer in self.structure.adapted for layer in layers)
+
     @property
     def encoders(self) -> bool:
         """Whether something is trained of what makes tokens of images or sound."""
@@ -62,8 +72,8 @@ class Gradients:
         """Whether gradients reach layers of a kind."""
         if not self.frozen or self.embeds:
             return True
-        place = self._place(kind)
-        return any(self.trained_in(each) and self._place(each) <= place for each in self.architecture.kinds)
+        place, kinds = self._place(kind), self.architecture.kinds
+        return any((self.trained_in(each) or self.adapts(each)) and self._place(each) <= place for each in kinds)
 
     def _place(self, kind: LayerKind) -> int:
         """The group of kinds, in the order of the layers, that a kind belongs to."""

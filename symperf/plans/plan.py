@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
+from .adapters import trained_parts
 from .combinations import check_combination, check_host
 from .encoders import check_encoders, encoders_of
 from .fields import LARGEST as LARGEST
 from .fields import positive_integer as positive_integer
-from .frozen_parts import frozen_classes
 from .plan_fields import CONTEXT_KINDS as CONTEXT_KINDS
 from .plan_fields import FIELDS as FIELDS
 from .plan_fields import NUMBERS as NUMBERS
@@ -24,6 +24,8 @@ from .structure import COUNTED
 from .validity import PLAN_RULES, RUN_RULES, plan_values, refuse, run_values
 
 if TYPE_CHECKING:
+    import os
+
     from ..models.model import Model
     from ..models.sounds import Sound
     from ..models.towers import Image
@@ -162,6 +164,22 @@ class Plan(PlanFields):
                 raise InputError(f"plan: unknown field {quote(name)}{nearest(name, cls.names())}")
         return cls(**fields)
 
+    @classmethod
+    def under(cls, stack: str | os.PathLike[str], **fields: Any) -> Plan:
+        """A plan from named fields, the others as a training software's profile chooses them.
+
+        Raises:
+            InputError: an unknown name, with the nearest.
+
+        >>> Plan.under("torchtitan-2026", dp=8).zero
+        3
+        """
+        from ..systems.software import Software
+        from .profile_plan import defaults_under
+
+        plan = cls.of(**fields)
+        return dataclasses.replace(plan, **defaults_under(Software.load(stack), vars(plan), fields))
+
 
 Plan.__doc__ = str(Plan.__doc__).replace("{attributes}", attributes())
 
@@ -193,7 +211,7 @@ def check(
     positive_integer("sequence", sequence)
     check_combination(plan, model, attention_of(plan, model))
     encoders = encoders_of(model, media, plan.tp)
-    frozen = frozen_classes(plan.freeze, model, encoders)
+    frozen, _ = trained_parts(plan, model, encoders)
     check_encoders(plan, model, encoders, frozen, sequence)
     check_host(plan, system)
     require_modelled(model, encoder_sequence)

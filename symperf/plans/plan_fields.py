@@ -5,12 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
+from .adapted_layers import BASE_PRECISIONS, TARGETS
 from .fields import plan_field, table_of
 from .freezing import PARTS
 from .stage_layout import canonical
-from .structure import COUNTED, HOSTED, OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
+from .structure import (
+    COUNTED,
+    HOSTED,
+    OFFLOADS,
+    Attention,
+    Context,
+    Loss,
+    Optimizer,
+    RankOrder,
+    Recompute,
+    Schedule,
+)
 
-TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
+WIDE_PRECISIONS = ("fp32", "tf32")
+"""Formats of products whose factors have 32 bits, in training alone."""
+TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4", *WIDE_PRECISIONS)
 """Formats of the products whose training state is described; fp8 and fp4 are those of linear layers only."""
 PRECISIONS = (
     *TRAINING_PRECISIONS,
@@ -81,13 +95,15 @@ class PlanFields:
     precision: str | None = plan_field(
         None,
         "choice",
-        "format of the matrix products: bf16, fp16, or of those of linear layers fp8 or fp4; in inference also "
+        "format of the matrix products: bf16, fp16, of those of linear layers fp8 or fp4; in training also fp32 or "
+        "tf32 (all state in 32 bits); in inference also "
         "fp8-block (scales of blocks), int8, int4-fp8 or mxfp4-mxfp8 (weights in 4 bits, activations in 8), or of "
         "weights alone int8-weight, int4-weight, mxfp4-weight, nvfp4-weight or a file of GGUF (q4_k_m); by default "
         "what the checkpoint has",
         choices=PRECISIONS,
         training=TRAINING_PRECISIONS,
         inference="searched",
+        remedy="; a base in 4 bits is frozen under adapters: --lora-rank R --base-precision nf4",
     )
     attention: str | None = plan_field(
         None,
@@ -230,6 +246,34 @@ class PlanFields:
         choices=tuple(PARTS),
         metavar="LIST",
     )
+    lora_rank: int | None = plan_field(
+        None,
+        "count",
+        "rank of adapters that are trained while all else is frozen (LoRA); by default there are none",
+        adapters=True,
+    )
+    lora_targets: str | None = plan_field(
+        None,
+        "list",
+        "linear layers that have adapters, as in checkpoints: q, k, v, o, gate, up, down, q_a, q_b, kv_a, kv_b, in, "
+        "out, or groups of them (attention, mlp, experts, all-linear), with commas between; by default all but those "
+        "of routed experts",
+        choices=tuple(TARGETS),
+        suffix="_proj",
+        adapters=True,
+        metavar="LIST",
+    )
+    dora: bool = plan_field(
+        False, "flag", "adapters learn the magnitudes of columns apart from their directions (DoRA)"
+    )
+    base_precision: str | None = plan_field(
+        None,
+        "choice",
+        "format in which the frozen weights of linear layers are stored under adapters: nf4 (QLoRA) or int8; by "
+        "default that of the products",
+        choices=BASE_PRECISIONS,
+        heading="base",
+    )
     rank_order: str = plan_field(
         "tp-cp-dp-pp",
         "choice",
@@ -239,6 +283,28 @@ class PlanFields:
         searched=True,
         inference="read",
         metavar="ORDER",
+    )
+    loss: str = plan_field(
+        "unfused",
+        "choice",
+        "how the loss follows the head: unfused (Megatron-LM's, logits in 32 bits), fused (one kernel, as of "
+        "torch.compile or Transformer Engine), chunked (loss_chunks chunks of tokens, as torchtitan), fused-linear "
+        "(Liger's) or cut (Cut Cross-Entropy, which stores no logits)",
+        choices=get_args(Loss),
+        metavar="KIND",
+    )
+    compiled: bool = plan_field(
+        False,
+        "flag",
+        "a compiler joins chains of element-wise kernels (torch.compile): additions to the stream with norms behind "
+        "them, norms of queries and keys with rotary positions",
+    )
+    vocab_multiple: int | None = plan_field(
+        None,
+        "count",
+        "the vocabulary is padded so that each device's part of it is a multiple of this (Megatron-LM's "
+        "--make-vocab-size-divisible-by); by default what the software does, else no more than tp divides it",
+        form="value",
     )
     dcp: int = plan_field(
         1,

@@ -42,6 +42,7 @@ FLAGS = (
 """Names that stand for structural choices in a rule: 0 or 1, the number of network tiers, and what a layout has."""
 WORK = ("batch", "sequence", "encoder_sequence")
 SIZES = (
+    "hidden_size",
     "num_experts",
     "expert_intermediate_size",
     "num_attention_heads",

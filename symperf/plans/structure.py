@@ -25,6 +25,9 @@ COUNTED = {"none": (0, 0), "embedding": (1, 0), "loss": (0, 1), "both": (1, 1)}
 """Ends of a model that are dealt as a layer: what a plan calls them, and whether embedding and loss are."""
 Optimizer = Literal["adam", "adam-8bit", "adafactor", "sgd-momentum", "muon"]
 RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
+Loss = Literal["unfused", "fused", "chunked", "fused-linear", "cut"]
+"""How the loss follows the head: kernels that each read logits in 32 bits; one that reads them in 16; that one chunk by
+chunk, in a number of chunks that is given or that keeps a chunk's logits as small as the input; or no logits stored."""
 Products = Literal["half", "fp8", "fp4"]
 """Formats of the products of linear layers in training: 16 bits, or lower, with casts and copies."""
 LISTED = tuple(mixer for mixer in RECURRENT if mixer not in ("matrix_memory", "wkv"))
@@ -36,7 +39,7 @@ HOSTED = ("weights", "cache", "experts")
 """What a host keeps of an inference."""
 """What the host may keep, in the order in which it is written."""
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
-STATED = ("host_latency", "overhead_latency", "jitter")
+STATED = ("host_latency", "host_collective_latency", "overhead_latency", "jitter")
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
 SENT = ("dispatch_element_bytes", "combine_element_bytes")
 """Formats of transfers of experts, there and back: that of activations unless a run states them."""
@@ -97,6 +100,13 @@ class Structure:
         module_stage: of a layout, the device with the modules for multi-token prediction; 0 where it has none.
         frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
         encoders: of images and sound, which the first stage passes.
+        padded_vocabulary: the part of a device is a multiple of `vocab_multiple`.
+        documents: sequences are packed with documents, and attention does not leave them.
+        adapted: linear layers that have adapters, which alone are trained, some of `adapted_layers.LAYERS`.
+        decomposed: adapters learn magnitudes apart from directions (DoRA).
+        stored: frozen weights of linear layers are stored in few bits, and widened before each product.
+        loss: how it follows the head.
+        compiled: chains of element-wise kernels are one.
     """
 
     architecture: Architecture
@@ -129,6 +139,13 @@ class Structure:
     segments: tuple[tuple[str, ...], ...] = ()
     frozen: tuple[str, ...] = ()
     encoders: tuple[EncoderPart, ...] = ()
+    documents: bool = False
+    padded_vocabulary: bool = False
+    adapted: tuple[str, ...] = ()
+    decomposed: bool = False
+    stored: bool = False
+    loss: Loss = "unfused"
+    compiled: bool = False
     counted: tuple[int, int] = (0, 0)
     chunks: tuple[tuple[tuple[int, ...], ...], ...] = ()
     module_stage: int = 0

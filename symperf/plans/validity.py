@@ -10,6 +10,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+from .adapters import ADAPTER_RULES
 from .combinations import COMBINATION_RULES, HOST_RULES
 from .frozen_parts import FREEZE_RULES
 from .parallel_rules import KIND_RULES, PARALLEL_RULES
@@ -127,6 +128,11 @@ RUN_RULES = (
         "routed == 0 or tp == 1 or sequence_parallel == 1",
         "sequence_parallel: experts with tp above 1 need it, found tp = {tp} without; add --sequence-parallel",
     ),
+    Rule(
+        "adapters_are_narrower_than_the_model",
+        "lora_rank <= hidden_size",
+        "lora_rank: found {lora_rank}, expected 1 to the {hidden_size} features of {model}",
+    ),
     *KIND_RULES,
     *PARALLEL_RULES,
     Rule(
@@ -144,7 +150,7 @@ RUN_RULES = (
 """What a plan must satisfy with a model, a system, a batch and a sequence."""
 
 RULES = (*PLAN_RULES, *MODEL_RULES, *RUN_RULES)
-CHOICE_RULES = (*COMBINATION_RULES, *FREEZE_RULES, *HOST_RULES)
+CHOICE_RULES = (*COMBINATION_RULES, *FREEZE_RULES, *ADAPTER_RULES, *HOST_RULES)
 """What is known before any number is: choices that do not go together."""
 
 

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..plan_search.scaling import Scaling, ScalingPoint, Training
+    from ..plan_search.spent import IsoPoint
 
 DAY = 86400.0
+KILOWATT_HOUR = 3.6e6
 
 
 def as_json(scaling: Scaling, tokens: float | None) -> dict[str, Any]:
@@ -49,6 +51,8 @@ def training_json(taken: Training) -> dict[str, Any]:
         "device_hours": taken.device_hours,
         "dollars": taken.dollars,
         "price_source": taken.source,
+        "joules": taken.joules,
+        "energy_basis": taken.basis,
     }
 
 
@@ -112,5 +116,39 @@ def show_training(taken: Training, console: Console) -> None:
     )
     console.print(
         f"\n{quantity(taken.tokens, '').strip()} tokens: {taken.steps:,} steps, {taken.seconds / DAY:.4g} days "
-        f"on {taken.devices:,} devices, {taken.device_hours:,.0f} device hours; {cost}"
+        f"on {taken.devices:,} devices, {taken.device_hours:,.0f} device hours; {cost}; {_joules(taken)}"
     )
+
+
+def _joules(taken: Training) -> str:
+    """The energy of a training, in words."""
+    if taken.joules is None:
+        return "the system tells neither energies nor a power, so no joules"
+    of = {"resources": "FLOPs, bytes and static power", "board": "board power all the time, an upper bound"}
+    return (
+        f"{quantity(taken.joules, 'J').strip()}, {taken.joules / KILOWATT_HOUR / 1e3:,.4g} MWh ({of[str(taken.basis)]})"
+    )
+
+
+def show_iso(points: list[IsoPoint], console: Console) -> None:
+    """Print the curves of equal time and of equal cost, a row for each number of devices."""
+    first = points[0]
+    asked = [] if first.seconds is None else [f"{first.seconds / DAY:g} days"]
+    asked += [] if first.dollars is None else [f"{first.dollars:,.0f} dollars"]
+    console.print(f"\nwhat the best plans train on in {' and for '.join(asked)}", style="bold")
+    heads = ["devices"]
+    heads += [] if first.seconds is None else ["tokens in time", "dollars"]
+    heads += [] if first.dollars is None else ["tokens for cost", "days"]
+    table = Table([*heads, *(["ends by"] if len(asked) > 1 else [])])
+    for each in points:
+        cells = [str(each.point.devices)]
+        if not each.point.feasible:
+            table.add_row(*cells, "none fits")
+            continue
+        if first.seconds is not None:
+            told = "no price" if each.dollars_in_time is None else f"{each.dollars_in_time:,.0f}"
+            cells += [quantity(float(each.tokens_in_time or 0), ""), told]
+        if first.dollars is not None:
+            cells += [quantity(float(each.tokens_for_cost or 0), ""), f"{(each.seconds_for_cost or 0.0) / DAY:.4g}"]
+        table.add_row(*cells, *([str(each.binds)] if len(asked) > 1 else []))
+    console.print(table)

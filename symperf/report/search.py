@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table, show_lines
 from ..plan_search.explain import alternatives
+from ..plan_search.reasons import reasons
 from ..plan_search.space import LEFT_OUT
-from ..plans.plan import FIELDS, Plan
+from ..plans.plan import FIELDS, Plan, attention_of
 from .scaled import gibibytes, percent, quantity, seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
+    from ..models.model import Model
     from ..plan_search.explain import Alternative
     from ..plan_search.search import Answer
 
@@ -26,8 +30,13 @@ BASES = {
 """What the joules of an answer count."""
 
 
-def as_json(answer: Answer) -> dict[str, Any]:
-    """The `search` object of the public contract, with the counts of the space and what explains the winner."""
+def as_json(answer: Answer, front: list[dict[str, Any]]) -> dict[str, Any]:
+    """The `search` object of the public contract, with the counts of the space and what explains the winner.
+
+    Args:
+        answer: of the search.
+        front: its plans on the Pareto front; none where it was not asked for.
+    """
     winner = answer.winner
     return {
         "model": winner.model.name,
@@ -38,13 +47,14 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "feasible": answer.feasible,
         "pruned": answer.pruned,
         "rejected": answer.rejected,
+        "reasons": [each.as_json() for each in reasons(answer)],
         "whole": answer.whole,
         "space": space(answer),
         "left_out": LEFT_OUT,
         "shares": winner.shares(),
         "alternatives": [_alternative(each) for each in alternatives(answer)],
         "energy_basis": answer.criterion.basis,
-        "pareto": answer.front,
+        "pareto": front,
     }
 
 
@@ -70,9 +80,8 @@ def _alternative(each: Alternative) -> dict[str, Any]:
     }
 
 
-def as_csv(answer: Answer, *, pareto: bool = False) -> str:
-    """The plans, a line each, under a line of names; nothing where a field has no value."""
-    records = answer.front if pareto else answer.records
+def as_csv(records: list[dict[str, Any]]) -> str:
+    """Plans, a line each, under a line of names; nothing where a field has no value."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
     writer.writeheader()
@@ -80,8 +89,23 @@ def as_csv(answer: Answer, *, pareto: bool = False) -> str:
     return text.getvalue()
 
 
-def show(answer: Answer, console: Console, *, took: float, pareto: bool = False) -> None:
-    """Print the counts, the plans, what binds the winner, the alternatives and the reasons of the others."""
+def show(
+    answer: Answer,
+    console: Console,
+    *,
+    took: float,
+    command: str,
+    front: tuple[list[dict[str, Any]], tuple[str, ...]] | None = None,
+) -> None:
+    """Print the counts, the plans, what binds the winner, the alternatives, the reasons of the others, a command.
+
+    Args:
+        answer: of the search.
+        console: to print on.
+        took: seconds of the search.
+        command: that gives the best plan by itself.
+        front: the plans of a Pareto front with its axes, in place of the best.
+    """
     from rich.text import Text
 
     winner = answer.winner
@@ -90,10 +114,11 @@ def show(answer: Answer, console: Console, *, took: float, pareto: bool = False)
     console.print(counts(answer, took))
     if not answer.whole:
         console.print(Text("interrupted: the best of what was seen", "yellow"))
-    records = answer.front if pareto else answer.records
-    if pareto:
-        console.print("\nno other plan is as good in time, memory and devices", style="bold")
-    console.print(plans(answer, records))
+    records = answer.records if front is None else front[0]
+    if front is not None:
+        *others, last = front[1]
+        console.print(f"\nno other plan is as good in {', '.join(others)} and {last}", style="bold")
+    console.print(plans(answer, records, priced=front is not None and "cost" in front[1]))
     if answer.criterion.basis is not None:
         console.print(BASES[answer.criterion.basis])
     shares = ", ".join(f"{name} {percent(share)}" for name, share in winner.shares().items() if share >= 5e-4)
@@ -103,10 +128,12 @@ def show(answer: Answer, console: Console, *, took: float, pareto: bool = False)
         console.print("\nthe best plan with another value of one field", style="bold")
         console.print(nearest(near, answer.winner_fields, joules=answer.best.question.by_energy))
     console.print("\nnot among them", style="bold")
-    show_lines(console, (f"  {n:>15,}  {name.replace('_', ' ')}" for name, n in answer.rejected.items()))
+    show_lines(console, (f"  {each.plans:>15,}  {each}" for each in reasons(answer)))
     if answer.pruned:
         show_lines(console, [f"  {answer.pruned:>15,}  fit, and are slower by a bound; their time was not computed"])
     show_lines(console, (f"  left out: {name}, {why}" for name, why in LEFT_OUT.items()))
+    console.print("\nthe best plan by itself", style="bold")
+    show_lines(console, [f"  {command}"])
 
 
 def counts(answer: Answer, took: float) -> str:
@@ -114,16 +141,16 @@ def counts(answer: Answer, took: float) -> str:
     return f"{answer.considered:,} plans considered, {answer.legal:,} can run, {answer.feasible:,} fit; in {took:.2f} s"
 
 
-def plans(answer: Answer, records: list[dict[str, Any]]) -> Table:
-    """One row a plan; fields that could take one value only are left out."""
-    names = [name for name in Plan.names() if name in ALWAYS or len({r[name] for r in records}) > 1]
-    names += [name for name in Plan.names() if name not in names and records[0][name] not in _plain(name)]
+def plans(answer: Answer, records: list[dict[str, Any]], *, priced: bool = False) -> Table:
+    """One row a plan, in the order of the plan's fields; those that all plans have as `symperf train` are left out."""
+    names = fields_shown(answer, records)
     several = len(answer.found) > 1
     heads = ["time", "token/s", "MFU", "memory", *(["devices"] if several else [])]
+    heads += ["USD/M token"] if priced else []
     heads += [FIELDS[name].heading for name in names]
     ranks_by = answer.criterion.column
     heads += [ranks_by] if ranks_by != "time_s" else []
-    table = Table(heads, left=("recompute", "schedule", "attention"))
+    table = Table(heads, left=("recompute", "schedule", "attention", "rank_order"))
     for record in records:
         cells = [
             seconds(record["time_s"]),
@@ -132,16 +159,27 @@ def plans(answer: Answer, records: list[dict[str, Any]]) -> Table:
             gibibytes(record["memory_bytes"]),
         ]
         cells += [str(record["devices"])] if several else []
+        cells += [f"{record['dollars_per_million_tokens']:.4g}"] if priced else []
         cells += [_cell(record[name]) if _tells(name, record) else "" for name in names]
         cells += [quantity(record[ranks_by], "")] if ranks_by != "time_s" else []
         table.add_row(*cells)
     return table
 
 
-def _plain(name: str) -> tuple[Any, ...]:
-    """Values that go without saying."""
-    default = FIELDS[name].default
-    return (default, "1f1b", "flash") if name in ("schedule", "attention") else (default,)
+def fields_shown(answer: Answer, records: list[dict[str, Any]]) -> list[str]:
+    """The fields that tell the plans: each that `symperf train` would have another value for in one of them."""
+    model = answer.winner.model
+    return [name for name in Plan.names() if name in ALWAYS or any(not _plain(name, each, model) for each in records)]
+
+
+def _plain(name: str, record: Mapping[str, Any], model: Model) -> bool:
+    """Whether a field has the value that `symperf train` gives it where it is left out."""
+    value = record[name]
+    if name == "schedule":
+        return bool(value == Plan(vpp=record["vpp"], pp=record["pp"]).effective_schedule)
+    if name == "attention":
+        return bool(value == attention_of(Plan(dropout=record["dropout"]), model))
+    return bool(value == FIELDS[name].default) or not _tells(name, record)
 
 
 def _cell(value: Any) -> str:
@@ -173,5 +211,5 @@ def nearest(near: list[Alternative], best: dict[str, Any], *, joules: bool = Fal
     return table
 
 
-def _tells(name: str, fields: dict[str, Any]) -> bool:
+def _tells(name: str, fields: Mapping[str, Any]) -> bool:
     return name != "cp_kind" or fields["cp"] > 1

@@ -61,6 +61,7 @@ def as_json(serving: Serving, longest: int = 1) -> dict[str, Any]:
         "fits": serving.fits,
         "memory_bytes": memory,
         "capacity_bytes": serving.capacity_bytes,
+        "max_num_seqs": serving.most_running(serving.draft_length),
         "concurrency_limit": serving.limit(serving.draft_length) * plan.dp,
         "capacity": steady.capacity.load * plan.dp if steady else None,
         "capacity_limit": steady.capacity.limit if steady else None,
@@ -216,8 +217,7 @@ def show(serving: Serving, console: Console, longest: int = 1) -> None:
             )
         if serving.lockstep_ranks > 1:
             table.add_row("lock step", f"{serving.lockstep_ranks} replicas pass the same experts, each step together")
-        capped = f", {asked.workload.max_num_seqs} a replica run at once" if asked.workload.max_num_seqs else ""
-        table.add_row("memory", f"{held} sequences fit{capped}")
+        table.add_row("memory", f"{held} sequences fit{_running(serving)}")
         place = serving.room(serving.draft_length)
         for row in room.rows(place, serving.longest_context(longest), longest, run.model.context):
             table.add_row(*row)
@@ -237,6 +237,14 @@ def show(serving: Serving, console: Console, longest: int = 1) -> None:
         console.print("\nmeaning", style="bold")
         show_lines(console, as_text().splitlines())
     show_warnings(warnings(serving), console)
+
+
+def _running(serving: Serving) -> str:
+    """How many sequences run at once, and who says so."""
+    if (most := serving.most_running(serving.draft_length)) is None:
+        return ""
+    asked = serving.asked.workload.max_num_seqs is not None
+    return f", {most} a replica run at once{'' if asked else f' (default of {serving.run.stack.name})'}"
 
 
 def _add_largest(serving: Serving, table: Table) -> None:

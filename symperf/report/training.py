@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table
-from . import encoders
+from . import encoders, trained_adapters
 from .run_parts import (
     by_class,
     does_not_fit,
@@ -53,6 +53,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "capacity_bytes": run.value("capacity_bytes"),
         "fits": run.fits,
         **({"images": encoders.as_json(run)} if run.images else {}),
+        **({"adapters": trained_adapters.as_json(run)} if run.structure.adapted else {}),
         "shares": run.shares(),
         **terms_json(run),
         "warnings": list(all_warnings(run)),
@@ -115,7 +116,7 @@ def show(run: Run, console: Console) -> None:
     whole, parts = memory_of(run, memory_classes(run))
     table.add_row("memory", whole)
     table.add_row("", parts)
-    for row in encoders.rows(run) if run.images else ():
+    for row in (*trained_adapters.rows(run), *(encoders.rows(run) if run.images else ())):
         table.add_row(*row)
     table.add_row("time is due to", shares_of(run))
     if run.structure.offload:

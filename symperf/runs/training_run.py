@@ -11,7 +11,8 @@ from ..sweep.sweep_methods import SweepMethods
 from ..systems.widening import widening
 from ..train.binding import bind, precision_asked, precision_of
 from ..train.compile import compile_step, memory_program
-from ..train.inputs import TRAINING, stated_names, structure_of
+from ..train.document_rules import check_documents
+from ..train.inputs import TRAINING, stated_names, structure_of, without_training
 from ..train.memory.memory_tables import MemoryTables
 from .full_run import FullRun
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..operations.schedule import Node
     from ..plans.plan import Plan
     from ..systems.system import System
+    from ..systems.system_symbols import Quantity
 
 
 class Run(FullRun, SweepMethods, MemoryTables):
@@ -39,6 +41,7 @@ class Run(FullRun, SweepMethods, MemoryTables):
         sequence: tokens in a sequence.
         stack: name of a training software's profile, or the path of one; by default the best kernels published.
         images: of each sequence, and recordings, whose tokens are among its; see `train.step.encoders`.
+        forward_only: nothing is trained: the pass of a reference or a teacher, with its loss, and no step after it.
         values: values of other symbols, by name: sizes of the model, figures of the system, defaults.
         free: names of symbols that stay symbols.
 
@@ -59,12 +62,14 @@ class Run(FullRun, SweepMethods, MemoryTables):
         sequence: int,
         stack: str | os.PathLike[str] | None = None,
         images: tuple[Image | Sound, ...] = (),
+        forward_only: bool = False,
         values: dict[str, Any] | None = None,
         free: frozenset[str] = frozenset(),
     ) -> None:
         batch, sequence = positive_integer("batch", batch), positive_integer("sequence", sequence)
         asked: dict[str, Any] = {"batch": batch, "sequence": sequence, "stack": stack}
         asked |= {"images": images} if images else {}
+        asked |= {"forward_only": True} if forward_only else {}
         self.images = images
         super().__init__(model, system, plan, values=values, free=free, **asked)
         self.batch, self.sequence, self.plan = batch, sequence, plan.with_micro_batch(1)
@@ -73,6 +78,10 @@ class Run(FullRun, SweepMethods, MemoryTables):
         self.warnings = tuple(check(self.plan, self.model, self.system, batch, sequence, encoder, images))
         self.warnings += widening(self.system, precision_asked(self.plan, self.system))
         self.structure = structure_of(self.model, self.system, self.plan, stated_names(own), images)
+        if forward_only:
+            self.structure = without_training(self.structure, self.model)
+        flash, media = self.structure.attention == "flash", bool(images)
+        self.warnings += check_documents(self.model, own, sequence, flash=flash, images=media)
         if self.structure.attention == "flash" and self.structure.recompute == "selective":
             self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
@@ -103,6 +112,10 @@ class Run(FullRun, SweepMethods, MemoryTables):
         from ..train.memory.footprint import footprint
 
         return footprint(self.structure)
+
+    def quantities(self) -> dict[str, Quantity]:
+        """The quantities of the system and of the training software, by name."""
+        return {**super().quantities(), **self.system.software}
 
     def _memory_program(self) -> Program:
         return memory_program(self.structure)

@@ -20,6 +20,7 @@ from ..formulas.language.symbols import (
     chunk_tokens,
     chunks,
     context_before,
+    cp,
     decoding,
     generate,
     kv_bytes,
@@ -81,6 +82,15 @@ class IterationLayer(Layer):
     def mean_tokens(self) -> Any:
         """New tokens of the mean replica of those that pass the same experts, of which some prefill."""
         return new_tokens(self.structure, self.phase, chunk_tokens * prefilling_ranks)
+
+    @property
+    def copied_tokens(self) -> Any:
+        """Those of sequences that decode, where several devices share a sequence's cache."""
+        return DECODED if self.structure.context != "none" and self.phase != "prefill" else 0
+
+    def own_tokens(self, tokens: Any) -> Any:
+        """Of a device's new tokens its share of those that decode, and its part of chunks."""
+        return tokens.xreplace({decoding: decoding / cp}) if self.copied_tokens else tokens
 
     @property
     def sequences(self) -> Any:

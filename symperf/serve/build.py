@@ -12,6 +12,7 @@ from ..formulas.generation import queueing as waits
 from ..formulas.language.formula import REGISTRY
 from ..formulas.language.symbols import (
     SYMBOLS,
+    UNITS,
     generate,
     prompt,
     strip_units,
@@ -34,10 +35,10 @@ def build(structure: InferenceStructure, *, differing: bool = False) -> Iteratio
     for kind, node in trees(structure, differing=differing).items():
         named = terms(node)
         stand_ins = {path: sympy.Symbol(path, nonnegative=True) for path in named}
-        definitions += [(stand_ins[p], strip_units(leaf.time)) for p, leaf in named.items() if isinstance(leaf, Op)]
-        outputs[kind] = strip_units(time_of(node, lambda leaf: stand_ins[leaf.path]))  # noqa: B023 - called at once
-    outputs |= {name: strip_units(form) for name, form in memory(structure).items()}
-    program = lower(definitions, outputs, share=True)
+        definitions += [(stand_ins[p], leaf.time) for p, leaf in named.items() if isinstance(leaf, Op)]
+        outputs[kind] = time_of(node, lambda leaf: stand_ins[leaf.path])  # noqa: B023 - called at once
+    outputs |= memory(structure)
+    program = lower(definitions, outputs, share=True, stand_for=UNITS)
     resources = {name: SYMBOLS[name].resource for name in program.inputs}
     assert set(KINDS) <= set(program.outputs)
     return Iterations(program, {name: resource for name, resource in resources.items() if resource is not None})

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 from . import lockstep
 from .prefill_first import waves
 from .program import form
+from .roots import root_of
 from .steady import NO_SPARE, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .steady import Steady
 
 CLOSE = 1e-12
@@ -51,8 +50,8 @@ class ClosedLoop:
 
     @property
     def in_step(self) -> bool:
-        """Whether the requests stay in the order of the burst with which they began."""
-        return self._deviation == 0 and self.steady.engine.ranks == 1
+        """Whether the requests stay in the order of the burst with which they began, on all ranks alike."""
+        return self._deviation == 0
 
     @property
     def _misses(self) -> bool:
@@ -90,7 +89,7 @@ class ClosedLoop:
             full = max(full, 2 * present / steady.engine.steps / steady.engine.groups)
         if surplus(full) <= 0:
             return self._saturated(self._mixed_up(full))
-        return self._mixed_up(_root(surplus, full))
+        return self._mixed_up(root_of(surplus, 0.0, full, CLOSE))
 
     def _mixed_up(self, arrivals: float) -> State:
         """The state in which x requests begin in a mean iteration, at random moments."""
@@ -233,22 +232,3 @@ class ClosedLoop:
         most = self.steady.engine.chunk_prompts * self.steady.engine.groups
         rest = self.running - (packs - 1) * most
         return ((packs - 1) * most**2 + rest**2) / self.running
-
-
-def _root(function: Callable[[float], float], high: float) -> float:
-    """Where a function that rises from below 0 to above it is 0 (the Illinois variant of false position)."""
-    low, below, above, side = 0.0, function(0.0), function(high), 0
-    for _ in range(200):
-        middle = (low * above - high * below) / (above - below)
-        value = function(middle)
-        if value > 0:
-            high, above = middle, value
-            below = below / 2 if side == 1 else below
-            side = 1
-        else:
-            low, below = middle, value
-            above = above / 2 if side == -1 else above
-            side = -1
-        if high - low <= CLOSE * high or value == 0:
-            return middle
-    return (low + high) / 2

@@ -43,7 +43,10 @@ def tree(structure: InferenceStructure, kind: str, *, differing: bool = False) -
     passes = passes_of_stages(
         structure, ends, (passed, both), pp, lambda all_, most: Max(all_, most * groups_in_flight), cached
     )
-    return recorded(structure, passes) if kind == "decode" else launched(structure, f"{kind}/launches", passes)
+    started = recorded if kind == "decode" else launched
+    of_sequences = (kind, structure.graphs) == ("decode", "decoding")
+    tokens = decoding if of_sequences else new_tokens(structure, kind)
+    return started(structure, f"{kind}/launches", passes, tokens)
 
 
 def layers(structure: InferenceStructure, kind: str, *, differing: bool = False) -> list[tuple[IterationLayer, Any]]:

@@ -135,8 +135,13 @@ class IterationRun(FullRun):
         elif concurrency is not None:
             self._spread(concurrency, "asked for")
         else:
-            held, kept = self.fitting_sequences(), self.kept_sequences()
-            self._spread(min(held, kept), "as many as memory holds" if held <= kept else "as many as prefill keeps")
+            most = {
+                "memory holds": self.fitting_sequences(),
+                "prefill keeps": self.kept_sequences(),
+                **({} if (running := self.most_running()) is None else {f"{self.stack.name} runs": running}),
+            }
+            why = min(most, key=lambda name: most[name])
+            self._spread(most[why], f"as many as {why}")
         decoded = self.bound["decoding"][0] * self.bound["groups_in_flight"][0]
         if decoded > self.kept_sequences():
             kept = self.kept_sequences()
@@ -207,6 +212,10 @@ class IterationRun(FullRun):
                 f"{room.utilization:g}; expected a larger tp or pp"
             )
         return room.sequences
+
+    def most_running(self) -> int | None:
+        """Sequences that the software runs at once in a replica, at most; None where only memory limits them."""
+        return self.stack.running.most(self.bound["max_num_seqs"][0], self.room().kv_tokens, self.model.context)
 
     def room(self) -> Room:
         """What fits on the devices of a replica."""

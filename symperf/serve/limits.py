@@ -57,7 +57,7 @@ def largest_load(steady: Steady, targets: Targets, steps_per_token: float) -> La
         return Largest(None, limit, None)
     if targets.ttft is None and _misses_never(steady, targets, steps_per_token):
         return Largest(capacity.load, capacity.limit, None)
-    low, high = 0.0, steady.full
+    low, high = 0.0, steady.most_arrivals
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if missed(steady.at_arrivals(middle)) else (middle, high)

@@ -22,7 +22,7 @@ def room_of(serving: Serving, length: int, values: dict[str, float]) -> Room:
     """
     held = {} if serving.requests.alike else serving.requests.memory_inputs()
     most = serving.asked.workload.max_num_seqs
-    capped = {} if most is None else {"max_num_seqs": float(most)}
+    capped = {"max_num_seqs": float(most)} if most else {}
     given = {"chunk": serving.chunk, **capped, **held, **values}
     whole = given | ({"prompt": float(serving.requests.sent)} if held else {}) | values
     found = _of_steps(serving.run, given, whole, step_tokens=length + 1.0)

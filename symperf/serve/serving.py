@@ -211,8 +211,15 @@ class Serving:
 
     def limit(self, length: int) -> int:
         """Sequences that a replica may run at once; 0 where the model does not fit."""
-        most = self.asked.workload.max_num_seqs
-        return self.held(length) if most is None else min(self.held(length), most)
+        held, most = self.held(length), self.most_running(length)
+        return held if most is None else min(held, most)
+
+    def most_running(self, length: int) -> int | None:
+        """Sequences that the software runs at once in a replica, at most; None where only memory limits them."""
+        if (asked := self.asked.workload.max_num_seqs) is not None:
+            return asked or None
+        reserved = self.run.bound["max_num_seqs"][0]
+        return self.run.stack.running.most(reserved, self.room(length).kv_tokens, self.run.model.context)
 
     def held(self, length: int) -> int:
         """Sequences that the memory of a replica holds; 0 where the model does not fit."""
@@ -266,10 +273,11 @@ class Serving:
         """The largest load of a replica within the targets; None where the model does not fit."""
         if self.steady is None:
             return None
-        return largest_load(self.steady, self.targets, self._steps_per_token)
+        return largest_load(self.steady, self.targets, self.steps_per_token)
 
     @property
-    def _steps_per_token(self) -> float:
+    def steps_per_token(self) -> float:
+        """Decode steps for each later token: fewer than one where tokens are drafted."""
         return 1 / self.tokens_of_a_step(self.draft_length)
 
     def point(self, load: float) -> LoadPoint:

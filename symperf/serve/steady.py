@@ -9,12 +9,15 @@ exists for every load below the capacity, as tau never falls (Tarski 1955), and 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from . import lockstep
+from .busy_period import cycle, seen_by_a_request
 from .program import form
+from .roots import root_of
+from .state import Capacity as Capacity
+from .state import State as State
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -31,82 +34,6 @@ NORMAL = (
 """Places, in standard deviations, and weights of the mean over a normal law (Gauss and Hermite, five points)."""
 NO_SPARE = 1e-12
 """Least part of a capacity that is taken as spare, where rounding to whole tiles leaves none."""
-
-
-@dataclass(frozen=True)
-class State:
-    """A replica under a load; times are seconds and means.
-
-    Attributes:
-        load: requests in a second.
-        decoding: sequences that decode.
-        prefilling: requests that are prefilled, their waits apart.
-        chunk_share: part of the iterations that prefill, where sequences decode.
-        chunk_tokens: prompt tokens of such an iteration.
-        decode: an iteration that only decodes, as a decoding request sees it.
-        mixed: one that prefills too.
-        iteration: the mean of both.
-        boundary: wait for the next iteration.
-        queue: wait behind other prompts.
-        cache: wait for memory of the cache.
-        prefill: all iterations of a prompt.
-        service: the same with full chunks.
-        spare: load that prefill could serve besides.
-        request: of a request outside the iterations.
-    """
-
-    load: float
-    decoding: float
-    prefilling: float
-    chunk_share: float
-    chunk_tokens: float
-    decode: float
-    mixed: float
-    iteration: float
-    boundary: float
-    queue: float
-    cache: float
-    prefill: float
-    service: float
-    spare: float
-    request: float = 0.0
-
-    def population(self, steps: float) -> float:
-        """Requests in flight, of so many decode steps each, by Little's law."""
-        return self.load * (self.first_token + steps * self.iteration)
-
-    @property
-    def first_token(self) -> float:
-        """Time to the first token (TTFT)."""
-        return form(
-            "mean_first_token_time",
-            boundary_time=self.boundary + self.request,
-            queue_time=self.queue,
-            cache_time=self.cache,
-            prefill_time=self.prefill,
-        )
-
-
-@dataclass(frozen=True)
-class Capacity:
-    """The largest load that has a steady state.
-
-    Attributes:
-        load: requests in a second, which must stay below it.
-        limit: "chunk" where every iteration holds a full chunk, "kv_cache" where memory holds no more sequences,
-            "max_num_seqs" where the software runs no more.
-        arrivals: x at it.
-        decoding: sequences that decode at it.
-        cache_load: requests in a second that the cache alone would let through.
-        prefill_load: requests in a second that prefill alone would let through.
-    """
-
-    load: float
-    limit: str
-    arrivals: float
-    decoding: float
-    cache_load: float
-    prefill_load: float
 
 
 class Steady:
@@ -149,6 +76,16 @@ class Steady:
         )
         return share, tokens, decode, mixed, mean
 
+    def opened(self, arrivals: float, seen: float, spread: float = 0.0) -> tuple[float, float, float, float, float]:
+        """`iterations` under random arrivals; where prompts have iterations of their own, a decode step with them."""
+        engine = self.engine
+        if not (self.paused and arrivals):
+            return self.iterations(arrivals, seen, spread)
+        decode = self.iterations(0.0, seen, spread)[2]
+        found = cycle(self, arrivals, decode)
+        tokens = min(arrivals * engine.prompt / found.iterations, engine.whole_chunk)
+        return found.share, tokens, decode, decode + found.busy / found.share, found.time
+
     def with_tokens(self, sequences: float, tokens: float, ranks: float = 1.0) -> float:
         """An iteration with prompt tokens; between whole prompts the mean of those that hold one fewer and more.
 
@@ -178,16 +115,28 @@ class Steady:
         """The x where every iteration holds a full chunk."""
         return self.engine.chunk_prompts / self.engine.chunks
 
+    @property
+    def paused(self) -> bool:
+        """Whether sequences pause while prompts are prefilled, as long as any wait: decoding is what is put off."""
+        engine = self.engine
+        return engine.apart and engine.steps > 0 and engine.ranks == 1
+
+    @property
+    def most_arrivals(self) -> float:
+        """The largest x: that of full chunks, or, where decoding is put off, that with which memory is full."""
+        engine = self.engine
+        return max(self.full, engine.limit / engine.steps / engine.groups) if self.paused else self.full
+
     @cached_property
     def _most(self) -> float:
         """Sequences that decode there, where nothing is left to chance, and memory is no limit; at least one."""
-        return max(1.0, self.decoding(self.full))
+        return max(1.0, self.decoding(self.most_arrivals))
 
     @cached_property
     def capacity(self) -> Capacity:
         """The largest load, and what limits it. At it nothing is left to chance: all iterations are alike."""
         engine = self.engine
-        limit, arrivals, full = "chunk", self.full, self.full
+        limit, arrivals, full = "chunk", self.most_arrivals, self.most_arrivals
         if self._present(full) > engine.limit:
             limit = engine.limited_by
             low, high = 0.0, full
@@ -195,11 +144,11 @@ class Steady:
                 middle = (low + high) / 2
                 low, high = (middle, high) if self._present(middle) <= engine.limit else (low, middle)
             arrivals = low
-        _share, _tokens, _, mixed, mean = self.iterations(arrivals, self.decoding(arrivals))
+        _share, _tokens, _, mixed, mean = self.opened(arrivals, self.decoding(arrivals))
         load = arrivals * engine.groups / mean
         prefill_load = form(
             "chunk_capacity",
-            mixed_time=self.with_tokens(self._most if engine.steps else 0.0, engine.whole_chunk),
+            mixed_time=self.with_tokens(self._most if engine.steps and not self.paused else 0.0, engine.whole_chunk),
             chunks=engine.chunks,
             chunk_prompts=engine.chunk_prompts,
             pp=engine.groups,
@@ -215,7 +164,8 @@ class Steady:
         """Sequences that decode or are prefilled, without chance."""
         engine = self.engine
         decoding = self.decoding(arrivals)
-        _, _, _, mixed, mean = self.iterations(arrivals, decoding)
+        _, tokens, _, mixed, mean = self.opened(arrivals, decoding)
+        mixed = self.with_tokens(0.0, tokens) if self.paused else mixed
         return decoding + arrivals * engine.groups / mean * engine.chunks * mixed
 
     # --- a state
@@ -235,7 +185,7 @@ class Steady:
         beside = lockstep.prefilling_beside(engine, arrivals)
         aside = 1.0 if engine.apart else alone  # chunks in iterations of their own
         chunk_time = self.chunk_time(others, aside, tokens, beside)
-        boundary = self._boundary(rate, alone, decode, chunk_time, tokens) + lockstep.boundary(
+        boundary = self.boundary(rate, alone, decode, chunk_time, tokens) + lockstep.boundary(
             engine, arrivals, share, (mixed, mean)
         )
         with_it = min(engine.whole_chunk, engine.prompt / engine.chunks * (1 + 2 * boundary * rate / engine.groups))
@@ -277,7 +227,7 @@ class Steady:
             engine.way_time(others + rate * prefill),
         )
 
-    def _boundary(self, rate: float, alone: float, decode: float, mixed: float, tokens: float) -> float:
+    def boundary(self, rate: float, alone: float, decode: float, mixed: float, tokens: float) -> float:
         """The mean wait for the iteration in progress."""
         engine = self.engine
         busy = 0.0
@@ -312,9 +262,12 @@ class Steady:
         engine = self.engine
         most = self._most
         others = self.decoding(arrivals)
-        first = self.iterations(arrivals, min(1 + others, most))
+        first = self.opened(arrivals, min(1 + others, most))
         if not engine.steps or not arrivals:
             return first
+        if self.paused:
+            begun, beside = seen_by_a_request(self, arrivals, first)
+            return self._at_random(begun, beside)
         _, tokens, decode, mixed, mean = first
         rate = arrivals / mean
         prefill = engine.chunks * mixed
@@ -326,7 +279,7 @@ class Steady:
             prefill_time=prefill,
             apart=max(0.0, 1 - engine.chunks / engine.steps),
         )
-        boundary = self._boundary(rate * engine.groups, math.exp(-others), decode, mixed, tokens)
+        boundary = self.boundary(rate * engine.groups, math.exp(-others), decode, mixed, tokens)
         prefilled = form(
             "arrivals_seen",
             load=rate,
@@ -335,7 +288,13 @@ class Steady:
             boundary_time=boundary,
             decode_steps=engine.steps,
         )
-        return self.iterations(min(prefilled, self.full), min(1 + seen, most), math.sqrt(seen))
+        return self._at_random(prefilled, seen)
+
+    def _at_random(self, arrivals: float, others: float) -> tuple[float, float, float, float, float]:
+        """Iterations beside so many others at random; from as many as can be on, their number varies no more."""
+        most = self._most
+        spread = math.sqrt(min(others, most - 1))
+        return self.opened(min(arrivals, self.most_arrivals), min(1 + others, most), spread)
 
     def chunk_time(self, others: float, alone: float, tokens: float, ranks: float = 1.0) -> float:
         """An iteration with prompt tokens: beside sequences that decode, or alone with that probability."""
@@ -363,7 +322,7 @@ class Steady:
 
     def _arrivals(self, load: float) -> float:
         """The least x with x = Lambda tau(x) / p, by Newton's method from below; bisection where it passes it."""
-        most = self.full
+        most = self.most_arrivals
         low = min(self._next(0.0, load), most)
         for _ in range(200):
             after = min(self._next(low, load), most)
@@ -384,7 +343,4 @@ class Steady:
         return slope if (slope := min(slopes)) < 1 else 0.0
 
     def _bisect(self, low: float, high: float, load: float) -> float:
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (low, middle) if self._next(middle, load) <= middle else (middle, high)
-        return high
+        return root_of(lambda x: x - self._next(x, load), low, high, CLOSE)

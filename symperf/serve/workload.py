@@ -10,7 +10,7 @@ from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
 from ..plans.plan import positive_integer
 
-WHOLE = ("concurrency", "requests", "burst", "max_num_seqs", "max_generate", "turns")
+WHOLE = ("concurrency", "requests", "burst", "max_generate", "turns")
 SPREADS = ("prompt_spread", "generate_spread")
 
 
@@ -22,7 +22,8 @@ class Workload:
         concurrency: requests in flight at all replicas, of which each is replaced as it ends; None: no such loop.
         requests: requests of the whole run of such a loop, which begins with a burst; None: it goes on for ever.
         burst: requests that arrive at once, and none after them.
-        max_num_seqs: sequences that a replica may run at once; None: as many as memory holds.
+        max_num_seqs: sequences that a replica may run at once; None: the default of the software; 0: as many as memory
+            holds.
         prompt_spread: r of the prompts' lengths, uniform over (1 - r) to (1 + r) times the mean.
         generate_spread: likewise of what is generated.
         max_generate: tokens for which memory is reserved in advance; None: each takes what it comes to.
@@ -46,7 +47,9 @@ class Workload:
         for name in WHOLE:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
-        object.__setattr__(self, "prefix", positive_integer("prefix", self.prefix, lowest=0))
+        for name in ("prefix", "max_num_seqs"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, positive_integer(name, getattr(self, name), lowest=0))
         for name in SPREADS:
             if not (is_finite(value := getattr(self, name)) and 0 <= value < 1):
                 raise InputError(f"{name}: found {quote(value)}, expected a part of the mean, from 0 to below 1")

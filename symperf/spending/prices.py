@@ -13,7 +13,10 @@ from ..systems.system_symbols import SYMBOLS
 if TYPE_CHECKING:
     from ..systems.system import System
     from ..systems.system_symbols import Quantity
+    from .mixin import Spending
 
+OWNED: Final = ("price", "lifetime", "electricity_price", "facility_overhead", "power")
+"""Figures of an owned device that its dollars are counted from."""
 CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "technology"
 PRICES: Final = CATALOGUE / "prices.toml"
 GRIDS: Final = CATALOGUE / "grids.toml"
@@ -30,6 +33,32 @@ def rent_of(system: System) -> Quantity | None:
     if system.name not in table:
         return None
     return quantity_of(table[system.name][name], SYMBOLS[name], f"{PRICES.name}: {system.name}", name)
+
+
+def device_second(run: Spending) -> float | None:
+    """Dollars of a second of a device, where that is the same for every run on its system; None where it is not.
+
+    It is a rent, or an owned device with the electricity of its board power; joules of FLOPs and bytes differ from run
+    to run.
+
+    Raises:
+        InputError: the system has no price, or a price without a lifetime.
+    """
+    from ..codegen.interpret import floats
+    from ..codegen.interpret import run as interpret
+    from .program import bill_program
+
+    rent = rent_of(run.system)
+    if rent is not None:
+        return rent.value
+    run.check_price()
+    figures = {name: run.system.quantities[name].value for name in OWNED if name in run.system.quantities}
+    if figures.get("electricity_price") and run.has_energy and run.told_energies() is not None:
+        return None
+    program = bill_program()
+    usual = {"electricity_price": 0.0, "power": 0.0, "facility_overhead": 1.0}
+    inputs = dict.fromkeys(program.inputs, 1.0) | usual | figures
+    return float(interpret(program, inputs, floats())[program.outputs["owned_cost"]])
 
 
 def grid_of(system: System, grid: str | None) -> Quantity:

@@ -55,6 +55,7 @@ _EXPERTS: Final[Mapping[str, Limits]] = {
     "expert_passes": Limits(FACTOR, 1e-6, 1e3, zero=True),
     "choice_latency": Limits(TIME, 1e-15, 1e-3, zero=True),
 }
+_EXPERT_MAPS: Final[Mapping[str, Limits]] = {"expert_map_latency": LATENCY}
 _RECURRENT: Final[Mapping[str, Mapping[str, Limits]]] = {
     "scans": {"scan_latency": LATENCY, "chunk_latency": LATENCY, "scan_passes": PASSES},
     "updates": {"update_latency": LATENCY, "update_passes": PASSES},
@@ -104,6 +105,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     "modules": {"module_latency": LATENCY, "index_module_latency": LATENCY},
     "block_modules": {"block_module_latency": LATENCY},
     "experts": _EXPERTS,
+    "expert_maps": _EXPERT_MAPS,
     "direct_exchanges": {
         "exchange_latency": LINK_LATENCY,
         "exchange_hop_latency": LINK_LATENCY,
@@ -129,6 +131,7 @@ FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     "absorb_latency": LATENCY,
     "module_latency": LATENCY,
     **_EXPERTS,
+    **_EXPERT_MAPS,
 }
 """Constants of products in one format, which software states by format."""
 BY_FORMAT: Final = frozenset(

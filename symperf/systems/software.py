@@ -20,6 +20,7 @@ from ..common.frozen import Frozen
 from .kernel_constants import FAMILIES, TRAINED
 from .profiles import locate, names_in
 from .quantities import quantity_of, text_of
+from .software_symbols import SOFTWARE
 from .system_symbols import Limits, Quantity
 from .units import FRACTION
 
@@ -68,6 +69,21 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """What a software chooses for a field of the plan that is not given.
+
+    Attributes:
+        value: of the field, or the name of a degree whose number it takes.
+        needs: a degree that has to be above 1 for it; "" for none.
+        source: where that is read.
+    """
+
+    value: Any
+    needs: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Software:
     """A training software.
 
@@ -77,6 +93,8 @@ class Software:
         source: where its kernels are read.
         shares: of efficiencies.
         constants: of its own kernels, by system.
+        values: of symbols that are of the software and its host.
+        plan: what it chooses for fields of the plan that are not given.
     """
 
     name: str
@@ -84,6 +102,8 @@ class Software:
     source: str
     shares: tuple[Share, ...]
     constants: Mapping[str, Mapping[str, Quantity]]
+    values: Mapping[str, Quantity]
+    plan: Mapping[str, Chosen]
 
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Software:
@@ -104,7 +124,8 @@ class Software:
             if share.applies(system) and share.efficiency in quantities:
                 quantities[share.efficiency] = _times(quantities[share.efficiency], share.quantity, self.name)
         own = next((self.constants[name] for name in system.lineage if name in self.constants), {})
-        return dataclasses.replace(system, quantities=Frozen(quantities)).with_constants(own)
+        found = dataclasses.replace(system, quantities=Frozen(quantities)).with_constants(own)
+        return found.with_software(self.values)
 
 
 def names() -> list[str]:
@@ -128,7 +149,7 @@ def _times(quantity: Quantity, share: Quantity, name: str) -> Quantity:
 def _read(path: Path) -> Software:
     label = path.name if path.parent == CATALOGUE else str(path)
     table = read_toml(path, label)
-    known = ("name", "title", "source", "share", "on")
+    known = ("name", "title", "source", "share", "on", "values", "plan")
     for key in table:
         if key not in known:
             raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, known)}")
@@ -140,7 +161,35 @@ def _read(path: Path) -> Software:
     name = text_of(table, "name", label)
     shares = tuple(_share(entry, label) for entry in entries)
     title, source = text_of(table, "title", label) or name, text_of(table, "source", label)
-    return Software(name, title, source, shares, _constants(table.get("on", {}), label))
+    constants = _constants(table.get("on", {}), label)
+    values, plan = _values(table.get("values", {}), label), _plan(table.get("plan", {}), label)
+    return Software(name, title, source, shares, constants, values, plan)
+
+
+def _plan(table: Any, label: str) -> Mapping[str, Chosen]:
+    """The table [plan]: fields, each a table of value and source, and of a degree that it needs above 1."""
+    where, known = f"{label}: plan", ("value", "needs", "source")
+    found = {}
+    for name, entry in _tables(table, where).items():
+        each = _tables(entry, f"{where}.{name}")
+        for key in each:
+            if key not in known:
+                raise InputError(f"{where}.{name}: unknown key {quote(key)}{nearest(key, known)}")
+        if not isinstance(each.get("value"), str | int | float | bool):
+            raise InputError(f"{where}.{name}: value: found {quote(each.get('value'))}, expected a value of the field")
+        needs, source = (text_of(each, key, f"{where}.{name}") for key in ("needs", "source"))
+        found[name] = Chosen(each["value"], needs, source)
+    return Frozen(found)
+
+
+def _values(table: Any, label: str) -> Mapping[str, Quantity]:
+    """The table [values]: symbols of the software, each a value or a table of value, low, high and source."""
+    where, found = f"{label}: values", {}
+    for name, entry in _tables(table, where).items():
+        if name not in SOFTWARE:
+            raise InputError(f"{where}: unknown symbol {quote(name)}{nearest(name, SOFTWARE)}")
+        found[name] = quantity_of(entry, SOFTWARE[name], where, name)
+    return Frozen(found)
 
 
 def _constants(table: Any, label: str) -> Mapping[str, Mapping[str, Quantity]]:

@@ -63,6 +63,8 @@ class System:
     stated: frozenset[str] = frozenset()
     """Values that a user gave, which no software replaces."""
     links: Links = "switch"
+    software: Mapping[str, Quantity] = Frozen({})
+    """Values of symbols of the software that runs on it."""
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -161,7 +163,11 @@ class System:
                 raw.values[key] = quantity_of(entry, SYMBOLS[key], where, key)
             else:
                 raise InputError(f"{where}: no symbol {quote(key)}{nearest(key, [*SYMBOLS, 'matrix_rate'])}")
-        return _build(raw)
+        return dataclasses.replace(_build(raw), software=self.software)
+
+    def with_software(self, values: Mapping[str, Quantity]) -> System:
+        """The system under a software that gives some symbols values."""
+        return dataclasses.replace(self, software=Frozen({**self.software, **values})) if values else self
 
     def with_constants(self, constants: Mapping[str, Quantity]) -> System:
         """The system with what software reaches on it; values that a user gave stay."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ..plans.plan import NUMBERS, STATE_BYTES
 from ..plans.structure import SENT
+from ..systems.software_symbols import SOFTWARE
 from ..systems.system_symbols import Limits
-from ..systems.units import BYTES, COUNT, FRACTION, TIME
+from ..systems.units import BYTES, COUNT, FRACTION
 from ..systems.widening import product_format
 from .memory.state_values import STATE_DEFAULTS, STATE_LIMITS, defaults_of
 
@@ -21,12 +22,21 @@ if TYPE_CHECKING:
 LOW_PRECISIONS = ("fp8", "fp4")
 """Precisions of the products of linear layers alone."""
 MEGATRON = "mixed-precision training with Adam, Rajbhandari et al. 2020 section 3.1; Korthikanti et al. 2022"
+DOCUMENTS = ("document_length", "document_variation", "shard_variation")
+"""Symbols of sequences that are packed with documents."""
 CUTLASS = "CUTLASS, the usual threadblock tiles 256x128, 128x128 and 64x128"
 UNALIGNED = (
     "calibrated: GPT-2 124M on A100 gains 25 % with a vocabulary of 50,304 for 50,257 (A. Karpathy on nanoGPT, 2023), "
     "GPT-2 in FP16 30 % (intel/torch-xpu-ops issue 1129); 1/3 in ml-explore/mlx issue 2712; up to 0.85 "
     "where the library or the compiler pads by itself (3 to 4 %: build-nanogpt, RobertRiachi/nanoPALM pull request 6)"
 )
+APPLE = "README of apple/ml-cross-entropy: Gemma 2 2B, 8192 tokens on an A100"
+CUT_RATE = f"calibrated: {APPLE}, forward 46.4 ms, of which a product of the library takes 40.3"
+CUT_BLOCKS = (
+    f"calibrated: {APPLE}, backward 89.3 ms: the product again (46.4), and this part of two more; a trained model's "
+    "probabilities; about 1 at the start of a training, or where filtering is off (cce_exact)"
+)
+TITAN_CHUNKS = "torchtitan, components/loss.py: ChunkedCELoss.Config.num_chunks = 8"
 SENT_IN_16_BITS = "Megatron-Core sends no FP8 (core/transformer/moe/fused_a2a.py at 02ad939b)"
 SENT_IN_FP8 = "DeepSeek-V3 sends FP8 (report section 3.3.3), 1.03125 B with DeepEP's FP32 scale for each 128 values"
 TRAINED_INDEXER = (
@@ -47,13 +57,28 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "tile_wide": (128.0, CUTLASS),
     "tile_narrow": (64.0, CUTLASS),
     "alignment_efficiency": (0.36, UNALIGNED),
+    "adapter_passes": (
+        5.0,
+        "scaled and added by kernels of their own: PEFT, tuners/lora/layer.py; 1 where the product does both (Unsloth)",
+    ),
+    "base_element_bytes": (0.5, "4 bits: NF4, Dettmers et al. 2023 section 3"),
+    "base_block": (64.0, "a scale for each 64 values, Dettmers et al. 2023 section 3"),
+    "base_scale_bytes": (
+        1.015625,
+        "8 bits, and 32 for each 256 of them: double quantization, Dettmers et al. 2023 section 3; 4 without",
+    ),
+    "loss_chunks": (8.0, TITAN_CHUNKS),
+    "cut_efficiency": (0.868, CUT_RATE),
+    "cut_kept": (0.435, CUT_BLOCKS),
     "state_bytes": (4.0, "recurrent states and decays in FP32, as mamba_ssm and flash-linear-attention keep them"),
     "index_training": (1.0, TRAINED_INDEXER),
     "token_imbalance": (1.0, "balanced routing assumed; set it to what your router reaches"),
     "workspace_bytes": (0.0, "none assumed; set it to what your framework and its libraries hold"),
     "host_latency": (0.0, "none assumed; set it to what your host needs for a launch (symperf measure)"),
+    "host_collective_latency": (0.0, "none assumed; set it to what your host needs to call a collective"),
     "overhead_latency": (0.0, "none assumed; set it to what input, logging and synchronisation add to a step"),
     "jitter": (0.0, "none assumed; set it to the relative spread of your devices' times"),
+    **dict.fromkeys(DOCUMENTS, (0.0, "one document fills a sequence; set by the lengths of documents")),
     **STATE_DEFAULTS,
 }
 """Symbols that neither model, system nor plan binds: value and provenance."""
@@ -64,13 +89,18 @@ _ELEMENT, _TILE = Limits(_ELEMENT_BYTES, 1 / 16, 1000), Limits(COUNT, 1, 1e6)
 LIMITS: dict[str, Limits] = {
     **{name: _TILE if name.startswith("tile_") else _ELEMENT for name in DEFAULTS},
     "alignment_efficiency": Limits(FRACTION, 1e-2, 1.0),
+    "loss_chunks": Limits(COUNT, 1, 1e6),
+    "cut_efficiency": Limits(FRACTION, 1e-2, 1.0),
+    "cut_kept": Limits(FRACTION, 1e-3, 1.0),
     "optimizer_bytes": Limits(_ELEMENT_BYTES, 1 / 16, 1000, zero=True),
     "index_training": Limits(FRACTION, 1e-9, 1.0, zero=True),
     "token_imbalance": Limits(COUNT_OF_REALS, 1, 1e3),
+    "adapter_passes": Limits(COUNT_OF_REALS, 0.1, 100),
+    "base_block": Limits(COUNT, 1, 1e6),
     "workspace_bytes": Limits(BYTES, 1, 1e15, zero=True),
-    "host_latency": Limits(TIME, 1e-9, 1e-2, zero=True),
-    "overhead_latency": Limits(TIME, 1e-9, 1e4, zero=True),
-    "jitter": Limits(FRACTION, 1e-9, 1.0, zero=True),
+    "document_length": Limits(COUNT_OF_REALS, 1, 1e9, zero=True),
+    **dict.fromkeys(DOCUMENTS[1:], Limits(COUNT_OF_REALS, 1e-9, 1e6, zero=True)),
+    **SOFTWARE,
     **STATE_LIMITS,
 }
 """What values the symbols of `DEFAULTS` may take."""
@@ -110,12 +140,21 @@ def bind(
     for name, quantity in system.quantities.items():
         bound[name] = (quantity.value, quantity.source)
     bound |= low_precision_rates(system, precision)
-    for name, (value, source) in (DEFAULTS | defaults_of(plan.optimizer, precision)).items():
-        bound[name] = (defaults[name], "set by the user") if name in defaults else (value, source)
+    state = defaults_of(plan.optimizer, precision_asked(plan, system), plan.base_precision)
+    for name, (value, source) in (DEFAULTS | state).items():
+        told = system.software.get(name)
+        given = (value, source) if told is None else (told.value, told.source)
+        bound[name] = (defaults[name], "set by the user") if name in defaults else given
     for name in SENT:
         if name not in defaults:
             bound[name] = (bound["activation_bytes"][0], bound[name][1])
     return bound
+
+
+def base_values(base_precision: str) -> Bound:
+    """What a frozen base that is stored in few bits binds."""
+    found = DEFAULTS | defaults_of("adam", "bf16", base_precision)
+    return {name: found[name] for name in ("base_element_bytes", "base_block", "base_scale_bytes")}
 
 
 def low_precision_rates(system: System, precision: str) -> Bound:

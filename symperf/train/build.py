@@ -10,11 +10,11 @@ from ..codegen.lower import lower
 from ..formulas.language.named_calls import remember_forms
 from ..formulas.language.symbols import (
     SYMBOLS,
+    UNITS,
     batch,
     matrix_rate,
     pp,
     sequence,
-    strip_units,
     tp,
 )
 from ..formulas.memory.parameters import flops_utilization
@@ -23,9 +23,10 @@ from ..operations.compiled import Compiled, Term
 from ..operations.executed import executed_utilization
 from ..operations.groups import replicas
 from ..operations.schedule import Idle, Op, count_operations, executions, terms, time_of
+from ..operations.vocabulary import pad_vocabulary
 from .memory.encoder_counts import encoder_bytes
 from .memory.footprint import footprint, memory
-from .model_flops import model_flops, recomputed_flops
+from .model_flops import model_flops, recomputed_flops, trained_adapter_parameters
 from .step.step import TrainingStep
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 @remember_forms(maxsize=16)
 def step_tree(structure: Structure) -> Node:
     """The schedule tree of a structure's training step."""
-    return TrainingStep(structure).tree()
+    return pad_vocabulary(structure, TrainingStep(structure).tree())
 
 
 def totals(structure: Structure) -> dict[str, Any]:
@@ -51,13 +52,14 @@ def totals(structure: Structure) -> dict[str, Any]:
         "tokens": batch * sequence,
         "devices": tp * pp * replicas(structure),
         "parameters": counts.total_parameters(structure.architecture),
+        **({"adapter_parameters": trained_adapter_parameters(structure)} if structure.adapted else {}),
     }
 
 
 @remember_forms(maxsize=16)
 def step_counts(structure: Structure) -> dict[Op, Any]:
     """How often each operation of a step runs, on all devices together: stages have the mean number of layers."""
-    node = TrainingStep(structure).work()
+    node = pad_vocabulary(structure, TrainingStep(structure).work())
     return count_operations(node, tp * pp * replicas(structure), share=1 / pp)
 
 
@@ -85,21 +87,21 @@ def build(structure: Structure) -> Compiled:
     def stand_in(leaf: Op | Idle) -> Any:
         return stand_ins[leaf.path]
 
-    definitions = [(stand_ins[path], strip_units(leaf.time)) for path, leaf in named.items() if isinstance(leaf, Op)]
+    definitions = [(stand_ins[path], leaf.time) for path, leaf in named.items() if isinstance(leaf, Op)]
     definitions += [
-        (stand_ins[path], strip_units(leaf.count * time_of(leaf.child, stand_in)))
+        (stand_ins[path], leaf.count * time_of(leaf.child, stand_in))
         for path, leaf in named.items()
         if isinstance(leaf, Idle)
     ]
     time = sympy.Symbol("time", positive=True)
-    definitions.append((time, strip_units(time_of(tree, stand_in))))
+    definitions.append((time, time_of(tree, stand_in)))
     outputs: dict[str, Any] = {"time": time}
-    outputs |= {name: strip_units(expr) for name, expr in metrics(structure, time).items()}
+    outputs |= metrics(structure, time)
     outputs |= {f"memory/{name}": expr for name, expr in footprint(structure).items()}
     outputs["memory"] = memory(structure)
-    outputs |= {f"encoders/{name}": strip_units(expr) for name, expr in encoder_bytes(structure).items()}
+    outputs |= {f"encoders/{name}": expr for name, expr in encoder_bytes(structure).items()}
     outputs |= _demands(named, executions(tree))
-    program = lower(definitions, outputs, share=True)
+    program = lower(definitions, outputs, share=True, stand_for=UNITS)
     resources = {name: SYMBOLS[name].resource for name in program.inputs}
     return Compiled(
         program,
@@ -113,7 +115,7 @@ def _demands(named: dict[str, Op | Idle], counts_of: dict[str, Any]) -> dict[str
     for path, leaf in named.items():
         if isinstance(leaf, Op):
             outputs[f"term/{path}/count"] = counts_of[path]
-            outputs[f"term/{path}/flops"] = strip_units(leaf.demand.flops)
+            outputs[f"term/{path}/flops"] = leaf.demand.flops
             outputs[f"term/{path}/bytes"] = leaf.demand.memory_bytes
             outputs[f"term/{path}/message"] = leaf.demand.message_bytes
     return outputs

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
 from ..models.description import BASE_SIZES
+from ..plans.adapters import trained_parts
 from ..plans.alignment import misaligned_sizes
 from ..plans.combinations import check_combination
 from ..plans.encoders import encoders_of
-from ..plans.frozen_parts import frozen_classes
+from ..plans.freezing import CLASSES, language_classes
 from ..plans.plan import Plan, attention_of, positive_integer
+from ..plans.plan_fields import WIDE_PRECISIONS
 from ..plans.stage_layout import chunks_of, modules_at
 from ..plans.structure import COUNTED, STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
@@ -65,6 +67,8 @@ def structure_of(
     dropout = model.architecture.dropout if plan.dropout is None else plan.dropout
     attention = attention_of(plan, model)
     check_combination(plan, model, attention)
+    frozen, adapted = trained_parts(plan, model, encoders)
+    wide = plan.precision in WIDE_PRECISIONS
     l2 = "l2" in system.levels and "l2_capacity" in system.quantities
     return Structure(
         architecture=model.architecture,
@@ -88,18 +92,25 @@ def structure_of(
         offload=plan.offloads,
         in_switch=system.in_switch,
         links=system.links,
-        power_limited=system.power_limited,
+        power_limited=system.power_limited and not wide,
         rank_order=rank_order_of(plan, system),
         sent=sent_formats(stated) if model.architecture.routed else (),
-        overheads=any(name in stated for name in STATED),
-        families=tuple(family for family in system.families if family in TRAINED),
-        misaligned=misaligned_sizes(model, system),
+        overheads=any(name in stated or states(system, name) for name in STATED),
+        families=tuple(name for name in system.families if name in TRAINED and not (wide and name == "loops")),
+        misaligned=misaligned_sizes(model, system, plan.precision, plan.vocab_multiple),
         segments=model.segments,
         counted=COUNTED[plan.account_for],
         chunks=chunks_of(plan.stage_letters, plan.pp, _segment_sizes(model)) if plan.layout else (),
         module_stage=1 + (modules_at(plan.stage_letters) - 1) % plan.pp if "m" in "".join(plan.stage_letters) else 0,
-        frozen=frozen_classes(plan.freeze, model, encoders),
+        frozen=frozen,
         encoders=encoders,
+        padded_vocabulary=plan.vocab_multiple is not None,
+        documents=attention == "flash" and "document_length" in stated,
+        adapted=adapted,
+        decomposed=plan.dora,
+        stored=plan.base_precision is not None,
+        loss=plan.loss,  # type: ignore[arg-type]
+        compiled=plan.compiled,
     )
 
 
@@ -108,6 +119,19 @@ def _segment_sizes(model: Model) -> tuple[int, ...]:
     if not model.segments:
         return (model.sizes["num_layers"],)
     return tuple(sum(model.sizes[name] for name in names) for names in model.segments)
+
+
+def states(system: System, name: str) -> bool:
+    """Whether the software on a system gives a symbol a value other than 0."""
+    return name in system.software and system.software[name].value > 0
+
+
+def without_training(structure: Structure, model: Model) -> Structure:
+    """The structure of the forward pass alone: nothing is trained, and weights are stored as they were."""
+    passed = language_classes(model.architecture, model.sizes.get("num_multi_token_layers", 0))
+    passed |= {name for each in structure.encoders for name in (each.part, "projector")}
+    frozen = tuple(each for each in CLASSES if each in passed)
+    return dataclasses.replace(structure, frozen=frozen, adapted=(), decomposed=False)
 
 
 def stated_names(values: Mapping[str, Any]) -> set[str]:
@@ -148,7 +172,7 @@ class Settable:
             elif name in self.counts:
                 own[name] = positive_integer(name, value)
             elif name in self.limits:
-                own[name] = check_number(value, self.limits[name], f"set: {name}")
+                own[name] = _number(name, value, self.limits[name])
             else:
                 raise self._misplaced(name)
         return sizes, figures, own
@@ -160,6 +184,17 @@ class Settable:
         known = [*self.sizes, *SYSTEM_SYMBOLS, "matrix_rate", *self.limits, *Plan.names(), *self.arguments]
         hint = nearest(name.lower(), known) or ", expected one that `symperf list symbols` shows"
         return InputError(f"set: unknown symbol {quote(name)}{hint}")
+
+
+REMEDIES = {"gradient_bytes": "; what has no gradients is named by --freeze, or is all but adapters under --lora-rank"}
+"""What to do instead of giving a symbol a value that it does not take."""
+
+
+def _number(name: str, value: Any, limits: Limits) -> float:
+    try:
+        return check_number(value, limits, f"set: {name}")
+    except InputError as error:
+        raise InputError(f"{error}{REMEDIES.get(name, '')}") from None
 
 
 TRAINING: Final = Settable(TRAINED_SIZES, LIMITS, WORK, ("encoder_sequence",))

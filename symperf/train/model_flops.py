@@ -2,8 +2,9 @@
 
 A product is 2 m n k forward. Its backward pass is as much again for the gradient of its input, where something is
 trained below, and as much for that of its weights, where these are trained. So a parameter costs a token 6 FLOPs if it
-is trained, 4 if it is frozen above something that is trained, and 2 if nothing below it is. Products of two activations
-have gradients of both, or of none. Layers are counted whole, also the lowest in which gradients end.
+is trained (those of adapters too), 4 if it is frozen above something that is trained, and 2 if nothing below it is.
+Products of two activations have gradients of both, or of none. Layers are counted whole, also the lowest in which
+gradients end.
 """
 
 from __future__ import annotations
@@ -12,9 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.language.symbols import num_layers, num_recomputed_layers, pp
+from ..formulas.language.symbols import (
+    batch,
+    cp,
+    document_length,
+    ep,
+    expert_tp,
+    flop,
+    lora_rank,
+    micro_batch,
+    num_layers,
+    num_recomputed_layers,
+    pp,
+    sequence,
+    token_imbalance,
+    tp,
+)
 from ..models import counts
 from ..plans.gradients import gradients_of
+from .layers.adapters import adapter_parameters, layer_adapters
 from .memory import multi_token_counts
 from .memory.encoder_counts import encoder_flops
 
@@ -36,22 +53,48 @@ END_CLASSES = {
 }
 """The same of what precedes and follows the layers."""
 ZERO = sympy.S.Zero
+WHOLE = dict.fromkeys((tp, cp, ep, expert_tp, token_imbalance), sympy.S.One)
+"""What makes the sizes of one device those of all."""
+
+
+def keys_of(structure: Structure) -> Any:
+    """Tokens that a query attends to, masked or not: those of its sequence, or of its document."""
+    return document_length if structure.documents else sequence
 
 
 def model_flops(structure: Structure) -> Any:
     """FLOPs of a step's forward pass and of its gradients."""
-    modules = multi_token_counts.forward_flops(structure.architecture)
-    forward = sympy.Add(*counts.forward_flops(structure.architecture).values()) + sympy.Add(*modules)
+    keys = keys_of(structure)
+    modules = multi_token_counts.forward_flops(structure.architecture, keys)
+    forward = sympy.Add(*counts.forward_flops(structure.architecture, keys=keys).values()) + sympy.Add(*modules)
     if not (structure.frozen or structure.encoders):
         return 3 * forward
     encoded, encoder_gradients = encoder_flops(structure)
     gradients = _layer_gradients(structure) + _end_gradients(structure) + _module_gradients(structure)
-    return forward + encoded + gradients + encoder_gradients
+    return forward + encoded + gradients + encoder_gradients + 3 * adapter_flops(structure)
+
+
+def adapter_flops(structure: Structure) -> Any:
+    """FLOPs of the forward products of adapters over the whole batch: 2 of each parameter and token that passes it."""
+    total: Any = ZERO
+    for count, kind in counts.kinds_with_counts(structure.architecture):
+        for each in layer_adapters(structure, kind):
+            rows = each.groups * each.rows
+            total += count * 2 * flop * rows * lora_rank * (each.layers * each.inner + each.columns)
+    return sympy.sympify(total, strict=True).xreplace(WHOLE | {micro_batch: batch})
+
+
+def trained_adapter_parameters(structure: Structure) -> Any:
+    """Parameters of all adapters of a model."""
+    total = ZERO
+    for count, kind in counts.kinds_with_counts(structure.architecture):
+        total += count * sum(adapter_parameters(structure, kind))
+    return sympy.sympify(total, strict=True).xreplace(WHOLE)
 
 
 def _layer_gradients(structure: Structure) -> Any:
     gradients, total = gradients_of(structure), ZERO
-    for count, kind, classes in counts.layer_flops(structure.architecture):
+    for count, kind, classes in counts.layer_flops(structure.architecture, keys=keys_of(structure)):
         if gradients.flows(kind):
             total += count * sum(_passes(structure, LAYER_CLASSES.get(name)) * f for name, f in classes.items())
     return total
@@ -76,7 +119,7 @@ def _end_gradients(structure: Structure) -> Any:
 
 def _module_gradients(structure: Structure) -> Any:
     gradients = gradients_of(structure)
-    scores, products, head = multi_token_counts.forward_flops(structure.architecture)
+    scores, products, head = multi_token_counts.forward_flops(structure.architecture, keys_of(structure))
     through = int(gradients.through_modules)
     total = through * (2 * scores + _passes(structure, "multi_token") * products)
     return total + (through + gradients.trains(gradients.vocabulary)) * head
@@ -84,8 +127,8 @@ def _module_gradients(structure: Structure) -> Any:
 
 def recomputed_flops(structure: Structure) -> Any:
     """FLOPs that recomputation adds; of some layers of each stage, in proportion."""
-    whole = counts.recomputed_flops(structure.architecture, structure.recompute)
-    for count, kind, classes in counts.layer_flops(structure.architecture):
+    whole = counts.recomputed_flops(structure.architecture, structure.recompute, keys_of(structure))
+    for count, kind, classes in counts.layer_flops(structure.architecture, keys=keys_of(structure)):
         if not gradients_of(structure).flows(kind):
             whole -= count * counts.recomputed_of(classes, structure.recompute)
     layers = whole * num_recomputed_layers * pp / num_layers if structure.some_layers else whole

@@ -35,6 +35,7 @@ class TrainingFramework:
         dealt_experts_split: experts that are dealt are split over the tensor-parallel group too, unless a row says.
         stack: the profile of its kernels (`symperf.systems.software`); "" for the efficiencies of the system's file.
         deduplicated: tokens are sent once to a node for all their experts there, whatever the router does.
+        adapted: fields of the plan where a row trains adapters; none where it is not known which.
         left_out: why its rows cannot be expressed.
     """
 
@@ -49,10 +50,14 @@ class TrainingFramework:
     dealt_experts_split: bool = False
     stack: str = ""
     deduplicated: bool = False
+    adapted: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     left_out: str = ""
 
 
 MEGATRON_CORE = {"zero": 1, "overlap_dp": 1.0, "overlap_parameters": 1.0, "attention": "flash"}
+NEMO_ADAPTERS = {"lora_rank": 8, "lora_targets": "q,k,v", "zero": 0}
+"""collections/llm/recipes/llama3_8b.py and scripts/performance: peft.dim = 8, target_modules = ["linear_qkv"], and no
+distributed optimizer."""
 FSDP = {"overlap_dp": 1.0, "overlap_gather": 1.0, "attention": "flash", "dropout": False}
 
 SOFTWARE: Mapping[str, TrainingFramework] = {
@@ -62,6 +67,7 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         "mixed-precision plugins; Megatron-LM's arguments set expert_tensor_parallel_size to the tensor-parallel "
         "degree where it is none",
         MEGATRON_CORE,
+        adapted=NEMO_ADAPTERS,
         dealt_experts_split=True,
         values={"gradient_bytes": 2},
         sequence_parallel=True,
@@ -95,6 +101,12 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         micro_batches="stages",
         stack="flash-attention-2",
     ),
+    "torchtune": TrainingFramework(
+        "torchtune, recipes/configs/llama3_1: dtype bf16 of weights, gradients and moments (AdamW, no master weights)",
+        FSDP,
+        values={"gradient_bytes": 2, "optimizer_bytes": 4},
+        stack="flash-attention-2",
+    ),
     "MaxText": TrainingFramework(
         "MaxText: by default parameters are sharded over a slice (ici_fsdp_parallelism = -1), data parallel over "
         "slices; per_device_batch_size counts all devices; remat_policy is full unless it is set; on GPUs the "
@@ -119,7 +131,7 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         "reduced after the last backward pass; its fork of Megatron-LM (megatron/mpu/layers.py at 1619965d) waits for "
         "every all-reduce of tensor parallelism, and has the kernels of 2021",
         {"vpp": 1, "overlap_dp": 0.0, "overlap_tp": 0.0},
-        stack="megatron-2021",
+        stack="megatron-deepspeed",
     ),
     "lit-gpt": TrainingFramework(
         "Lightning Fabric FSDP; the rows say FlashAttention-2",
@@ -246,6 +258,12 @@ FAMILIES: Mapping[str, TrainingFamily] = {
     "MCOREH100": TrainingFamily("Megatron-LM README of core r0.8: dropout is off", plan={"dropout": False}),
     "MCOREMOE": TrainingFamily(
         "Megatron-Core MoE README: distributed optimizer, overlapped reduction", plan={"dropout": False}
+    ),
+    "VTRAINS": TrainingFamily(
+        "vTrain's ground truth of one node (arXiv 2312.12391): eager attention, dropout; DeepSpeed sums gradients in "
+        "the format of training in 16 bits (runtime/engine.py, communication_data_type)",
+        plan={"attention": "eager", "dropout": True},
+        values={"gradient_bytes": 2},
     ),
     "GPUREC": TrainingFamily("AI Hypercomputer recipes", plan={"dropout": False}),
 }

@@ -84,6 +84,7 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
     mode = recompute_of(row.text("recompute") or software.recompute)
     fields: dict[str, Any] = {"sequence_parallel": software.sequence_parallel and degrees["tp"] > 1}
     fields |= {**software.plan, **family.plan, **sharding_of(row, software, degrees)}
+    fields |= adapters_of(row, software)
     told_chunks = row.whole("vpp") is not None or degrees["pp"] == 1
     left = {"micro_batch", "vpp"} if told_chunks else {"micro_batch"}
     fields |= {name: value for name, value in family.of_model(row).items() if name not in left}
@@ -103,6 +104,23 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
     plan = Plan.of(micro_batch=micro or 1, **fields)
     choices = () if memory_only else choices_of(plan, batch, layers, open_micro=micro is None, open_chunks=open_chunks)
     return RowLayout(plan, batch, sequence, mode == "midway", choices)
+
+
+def adapters_of(row: TableRow, software: TrainingFramework) -> dict[str, Any]:
+    """Fields of the plan that say which adapters a row trains; none where it trains all weights.
+
+    Raises:
+        InputError: it trains some, and neither it nor its software says which.
+    """
+    rank = row.whole("lora_rank")
+    if rank is None and "lora" not in row.text("task").casefold():
+        return {}
+    told = {name: row.text(name) or None for name in ("lora_targets", "base_precision")}
+    found = {**software.adapted, **{name: value for name, value in told.items() if value}}
+    found |= {"lora_rank": rank} if rank else {}
+    if "lora_rank" not in found:
+        raise InputError("the row does not say which adapters are trained")
+    return found
 
 
 def degrees_of(row: TableRow, software: TrainingFramework) -> dict[str, int]:

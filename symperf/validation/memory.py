@@ -26,7 +26,8 @@ COLUMNS = Columns(
         *("use", "family", "params_b", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "hardware"),
         *("num_devices", "tp", "pp", "vpp", "dp", "cp", "ep", "etp", "sharding", "micro_batch_seqs", "grad_accum"),
         *("global_batch_seqs", "seq_len_tokens", "precision", "recompute", "task", "framework", "input_len_tokens"),
-        *("output_len_tokens", "source", "source_locator", "url", "note"),
+        *("output_len_tokens", "lora_rank", "lora_targets", "base_precision"),
+        *("source", "source_locator", "url", "note"),
     ),
 )
 UNITS = {"GB": 1e9, "GiB": 2.0**30, "MB": 1e6, "MiB": 2.0**20, "bytes": 1.0, "B": 1.0}
@@ -50,8 +51,6 @@ def express(row: TableRow) -> list[Expressed]:
     """
     if "inference" in row.text("task"):
         return inference_memory.express(row)
-    if "lora" in row.text("task").casefold():
-        raise InputError("low-rank adapters are not modelled")
     metric, value, unit = row.text("metric"), row.number("value"), row.text("unit")
     classes = next((classes for part, classes in METRICS if part in metric), None)
     if classes is None:

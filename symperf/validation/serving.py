@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,6 +12,7 @@ from ..common.errors import InputError
 from ..infer.stack import Stack
 from ..models.catalogue import CATALOGUE
 from ..models.config_files import read_object
+from ..models.draft_heads import own_head
 from ..models.model import Model, make_model
 from ..plans.plan import Plan
 from ..systems.system import System
@@ -19,6 +21,7 @@ from .case import Case, LeftOut
 from .rows import Columns
 
 if TYPE_CHECKING:
+    from ..serve.apart import Apart
     from ..serve.bursts import FiniteRun
     from ..serve.serving import Serving
     from .case import Expressed
@@ -37,9 +40,20 @@ SOURCES = {"prefill_s": "serving ttft", "time_per_token_s": "serving tpot"}
 """What is compared -> the family that its errors are told in."""
 CLASSES = ((0, "1 to 8"), (9, "9 to 32"), (33, "33 to 128"), (129, "above 128"))
 """Least concurrency of a class, and its name."""
+NO_ROOM = "not one request fits the memory of the devices"
 CALIBRATION = "a row of use = calibration, by which constants of profiles were set"
+CONCURRENCY = re.compile(r"concurrency=(\d+)")
 ENGINE_TOKENS = re.compile(r"_tp(\d+)_(?:\d+_)?ep(\d+)_")
 """Degrees in an id as the server was given them."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a pool is laid out: ranks of a tensor-parallel group, groups, and ranks that whole experts are dealt to."""
+
+    tp: int
+    replicas: int
+    ep: int
 
 
 @dataclass(frozen=True)
@@ -61,6 +75,8 @@ class ServedRow:
         requests: of the whole run.
         script: options of the server.
         utilization: part of the memory that it takes.
+        replicas: groups, of the pool that decodes where there are two.
+        prefill: the layout of a pool that prefills; None where one does both.
     """
 
     model: str
@@ -77,6 +93,8 @@ class ServedRow:
     requests: int
     script: known.Script
     utilization: float
+    replicas: int = 1
+    prefill: Layout | None = None
 
 
 def express(row: TableRow) -> list[Expressed]:
@@ -97,6 +115,8 @@ def express(row: TableRow) -> list[Expressed]:
     labels |= {"model": asked.model, "software": asked.stack, "concurrency": class_of(asked.concurrency)}
     labels |= {"use": row.text("use")}
     told = f"{row.id}: {asked.stack}, {asked.model}, {asked.system}, tp{asked.tp} ep{asked.ep}, "
+    told += f"{asked.replicas} replicas, " if asked.replicas > 1 else ""
+    told += "two pools, " if asked.prefill is not None else ""
     told += f"{asked.concurrency} in flight"
     found: list[Expressed] = []
     for quantity, column in (("prefill_s", "silicon_ttft_ms"), ("time_per_token_s", "silicon_tpot_ms")):
@@ -133,23 +153,23 @@ def asked_of(row: TableRow) -> ServedRow:
     model = known.known_as(row, "model_path", known.MODELS)
     system = known.known_as(row, "system", known.SYSTEMS)
     stack = known.known_as(row, "backend", known.STACKS)
+    for untold in known.UNTOLD:
+        if untold.holds(row, model):
+            raise InputError(untold.reason)
+    script = known.script_of(row, model)
     if row.text("mode") == "disagg":
-        raise InputError(
-            "two pools, of which the row does not say how many instances they have"
-            if row.whole("prefill_num_workers") is None or row.whole("decode_num_workers") is None
-            else "two pools at a fixed concurrency are not predicted"
-        )
-    if _degree(row, "attention_dp_size") > 1:
-        raise InputError("attention is replicated over data-parallel ranks that share experts")
-    concurrency, prompt, generate = (row.whole(name) for name in ("batch_size", "isl", "osl"))
+        prefill, decode = (_pool(row, name) for name in ("prefill", "decode"))
+        script = known.POOLS
+    else:
+        prefill, decode = None, _layout(row, one_group=script.one_group)
+    prompt, generate = row.whole("isl"), row.whole("osl")
+    concurrency = concurrency_of(row)
     if concurrency is None or prompt is None or generate is None:
         raise InputError("the requests in flight or their lengths are not said")
-    tp, ep = degrees_of(row)
     lowest, waves = known.SPREAD if known.of_inferencex(row) else known.ALIKE
     ratio = (1 - lowest) / (1 + lowest)
     if not ratio and not Stack.load(stack).apart:
         ratio = known.OUT_OF_STEP
-    script = known.script_of(row, model)
     written = known.known_as(row, "precision", known.PRECISIONS)
     return ServedRow(
         model,
@@ -157,8 +177,8 @@ def asked_of(row: TableRow) -> ServedRow:
         stack,
         precision_of(row, model, written),
         written == "fp4" and model in known.NVFP4_KEPT,
-        tp,
-        ep,
+        decode.tp,
+        decode.ep,
         round(prompt * (1 + lowest) / 2),
         round(generate * (1 + lowest) / 2),
         ratio,
@@ -166,7 +186,55 @@ def asked_of(row: TableRow) -> ServedRow:
         waves * concurrency,
         script,
         script.utilization or known.UTILIZATION[row.text("backend")],
+        decode.replicas,
+        prefill,
     )
+
+
+def concurrency_of(row: TableRow) -> int | None:
+    """Requests in flight at all replicas; None where the row does not say.
+
+    Rows with several replicas, and those of two pools, have them in the column that says where they are from.
+    """
+    told = CONCURRENCY.search(row.text("silicon_data_source"))
+    replicas = _degree(row, "attention_dp_size")
+    if told and (replicas > 1 or row.text("mode") == "disagg"):
+        return int(told[1])
+    each = row.whole("batch_size")
+    return None if each is None else each * replicas
+
+
+def _pool(row: TableRow, pool: str) -> Layout:
+    """One of two pools: as many instances as there are workers, each of so many replicas of attention.
+
+    Raises:
+        InputError: the number of instances is not said.
+    """
+    workers = row.whole(f"{pool}_num_workers")
+    if workers is None:
+        raise InputError("two pools, of which the row does not say how many instances they have")
+    tp, replicas, ep = (_degree(row, f"{pool}_{name}") for name in ("tp_size", "attention_dp_size", "moe_ep_size"))
+    return Layout(tp, replicas * workers, ep)
+
+
+def _layout(row: TableRow, *, one_group: bool) -> Layout:
+    """The layout of a server that prefills and decodes.
+
+    In rows of InferenceX with replicas of attention tp_size x attention_dp_size is the square of the devices, each of
+    which is a replica.
+
+    Raises:
+        InputError: as `degrees_of`.
+    """
+    replicas = _degree(row, "attention_dp_size")
+    if replicas == 1:
+        tp, ep = degrees_of(row)
+        return Layout(tp, 1, ep)
+    tp, ep = _degree(row, "tp_size"), _degree(row, "moe_ep_size")
+    if not known.of_inferencex(row):
+        return Layout(tp, replicas, ep)
+    devices = math.isqrt(tp * replicas)
+    return Layout(devices, 1, 1) if one_group else Layout(1, devices, devices)
 
 
 def precision_of(row: TableRow, model: str, written: str | None) -> str | None:
@@ -221,8 +289,8 @@ def _model(name: str, nvfp4: bool) -> Model:
 
 
 @lru_cache(maxsize=512)
-def serving_of(asked: ServedRow) -> Serving:
-    """The server of a row.
+def serving_of(asked: ServedRow, acceptance: float = known.DRAFT_ACCEPTANCE) -> Serving:
+    """The server of a row; the acceptance is that of tokens that its script drafts.
 
     Raises:
         InputError: an impossible plan, or a format that the device does not run.
@@ -233,20 +301,25 @@ def serving_of(asked: ServedRow) -> Serving:
 
     nominal = round(asked.prompt * (1 + asked.ratio))
     chunk = asked.script.chunk_prompts * nominal or asked.script.chunk or None
-    plan = Plan(tp=asked.tp, ep=asked.ep, precision=asked.precision)
+    plan = Plan(tp=asked.tp, ep=asked.ep, dp=asked.replicas, precision=asked.precision)
     workload = Workload(prompt_spread=asked.ratio, generate_spread=asked.ratio)
+    model, drafts = _model(asked.model, asked.nvfp4), asked.script.drafts
+    request = ServingRequest(asked.prompt, asked.generate, chunk=chunk, workload=workload)
+    if drafts:
+        request = replace(request, acceptance=acceptance, draft_length=drafts)
     return Serving(
-        _model(asked.model, asked.nvfp4),
+        model,
         System.load(asked.system),
         plan,
-        ServingRequest(asked.prompt, asked.generate, chunk=chunk, workload=workload),
+        request,
         stack=asked.stack,
         kv_precision=asked.script.cache,
+        draft=own_head(model) if drafts else None,
     )
 
 
 @lru_cache(maxsize=2048)
-def loop_of(asked: ServedRow) -> FiniteRun:
+def loop_of(asked: ServedRow, acceptance: float = known.DRAFT_ACCEPTANCE) -> FiniteRun:
     """The run of a row's requests.
 
     Raises:
@@ -256,23 +329,53 @@ def loop_of(asked: ServedRow) -> FiniteRun:
     from ..serve.closed import ClosedLoop
     from ..serve.steady import Steady
 
-    serving = serving_of(asked)
-    room = serving.room(0, memory_utilization=asked.utilization)
+    serving, drafts = serving_of(asked, acceptance), asked.script.drafts
+    room = serving.room(drafts, memory_utilization=asked.utilization)
     limit = int(room.budget() / (room.sequence - serving.cache_bytes("sequence") + serving.cache_bytes("mean")))
     if limit < 1:
-        raise InputError("not one request fits the memory of the devices")
-    engine = serving.engine(0)
+        raise InputError(NO_ROOM)
+    engine = serving.engine(drafts)
     packed = serving.chunk_prompts if engine.mix is None else engine.mix.packed
     engine = replace(engine, limit=limit, chunk_prompts=max(1, min(packed, limit)))
-    return finite_run(ClosedLoop(Steady(engine), asked.concurrency), asked.requests)
+    each = max(1.0, asked.concurrency / asked.replicas)
+    return finite_run(ClosedLoop(Steady(engine), each), each * asked.requests / asked.concurrency)
 
 
-def times_of(asked: ServedRow) -> tuple[float, float]:
+def pools_of(asked: ServedRow) -> Apart:
+    """Both pools of a row that has two.
+
+    Raises:
+        InputError: a format that the device does not run.
+    """
+    from ..serve.apart import Apart
+
+    layout = asked.prefill
+    assert layout is not None
+    decode = replace(asked, prefill=None)
+    prefill = replace(decode, tp=layout.tp, replicas=layout.replicas, ep=layout.ep)
+    return Apart(serving_of(prefill), serving_of(decode))
+
+
+@lru_cache(maxsize=512)
+def _times_of_pools(asked: ServedRow) -> tuple[float, float]:
+    from ..serve.pools_in_flight import pools_in_flight
+
+    found = pools_in_flight(pools_of(asked), asked.concurrency, asked.requests)
+    if found is None:
+        raise InputError(NO_ROOM)
+    return found.first_token, found.token
+
+
+def times_of(asked: ServedRow, acceptance: float = known.DRAFT_ACCEPTANCE) -> tuple[float, float]:
     """Mean seconds to the first token and of each later one.
 
     A request waits for the scheduler to look for it as long as some iterations of those that decode take.
     """
-    run = loop_of(asked)
+    if asked.prefill is not None:
+        return _times_of_pools(asked)
+    run = loop_of(asked, acceptance)
     polls = [value for least, value in asked.script.polls if asked.concurrency >= least]
     wait = (polls[-1] if polls else 0.0) * run.state.iteration
-    return run.first_token + wait, run.state.iteration
+    return run.first_token + wait, run.state.iteration / serving_of(asked, acceptance).tokens_of_a_step(
+        asked.script.drafts
+    )

@@ -91,6 +91,9 @@ class Script:
         polls: iterations for which a request waits in the mean before the scheduler looks for it, by concurrency from
             which on that holds.
         utilization: part of the memory; 0: the software's default.
+        measured: a beginning of the day in the column `silicon_data_source`; none: any.
+        drafts: tokens that the model's own head drafts for each step.
+        one_group: the script starts one tensor-parallel group, whatever its configuration says of replicas and experts.
     """
 
     why: str
@@ -105,6 +108,9 @@ class Script:
     chunk_prompts: int = 0
     polls: tuple[tuple[int, float], ...] = ()
     utilization: float = 0.0
+    measured: str = ""
+    drafts: int = 0
+    one_group: bool = False
 
     def holds(self, row: TableRow, model: str) -> bool:
         """Whether a row's server was started by it."""
@@ -116,6 +122,7 @@ class Script:
             and _begins(row.text("precision"), self.precisions)
             and _begins(row.text("backend_version"), self.versions)
             and self.lengths in (None, lengths)
+            and f"measured={self.measured}" in f"{row.text('silicon_data_source')}; measured="
         )
 
 
@@ -123,6 +130,9 @@ def _begins(text: str, known: tuple[str, ...]) -> bool:
     return not known or text.startswith(known)
 
 
+DRAFT_ACCEPTANCE: Final = 0.65
+"""Part of the tokens of DeepSeek-R1's head that are accepted, once those before them are, on the random words of
+InferenceX's prompts: by the 18 calibration rows with drafts (benchmarks/calibration/accepted_drafts.py)."""
 RECEIVE: Final = ((0, 5.0), (16, 15.0))
 """SGLang's --scheduler-recv-interval of 10 below 16 requests in flight and 30 from there on: half of it in the mean."""
 SCRIPTS: Final = (
@@ -134,6 +144,42 @@ SCRIPTS: Final = (
         lengths=(1024, 1024),
         cache="fp8",
         polls=((0, 20.0),),
+    ),
+    Script(
+        "benchmarks/dsr1_fp8_h200_trt_mtp_slurm.sh: num_nextn_predict_layers 3, max_num_tokens of one prompt; its "
+        "configuration came with pull request 392, whose run of 2026-01-14 the rows are of (1024 in, 8192 out at 128 "
+        "in flight is in no other)",
+        "trtllm",
+        ("deepseek-v3",),
+        systems=("h200",),
+        versions=("1.1.0rc2",),
+        cache="fp8",
+        chunk_prompts=1,
+        measured="2026-01-14",
+        drafts=3,
+    ),
+    Script(
+        "benchmarks/dsr1_fp4_b200_trt_mtp_slurm.sh: num_nextn_predict_layers 3, max_num_tokens of one prompt; came "
+        "with pull request 392 (2026-01-14)",
+        "trtllm",
+        ("deepseek-v3",),
+        systems=("b200",),
+        versions=("1.1.0rc2",),
+        cache="fp8",
+        chunk_prompts=1,
+        measured="2026-01-14",
+        drafts=3,
+    ),
+    Script(
+        "benchmarks/single_node/dsr1_fp4_b200_trt_mtp.sh: num_nextn_predict_layers 3; pull request 642 took it alone "
+        "to 1.2.0rc6.post3, 620 the one without drafts to 1.2.0rc6.post2",
+        "trtllm",
+        ("deepseek-v3",),
+        systems=("b200",),
+        versions=("1.2.0rc6.post3",),
+        cache="fp8",
+        chunk_prompts=1,
+        drafts=3,
     ),
     Script(
         "benchmarks/70b_fp8_h200_trt_slurm.sh, dsr1_fp8_h200_trt.sh, dsr1_fp4_b200_trt.sh: kv_cache_config dtype fp8",
@@ -179,6 +225,15 @@ SCRIPTS: Final = (
         ("kimi-k2.5",),
         systems=("h200",),
         utilization=0.95,
+    ),
+    Script(
+        "benchmarks/single_node/kimik2.5_fp4_b200.sh: --tensor-parallel-size=$TP, neither --data-parallel-size nor "
+        "--enable-expert-parallel",
+        "vllm",
+        ("kimi-k2.5",),
+        systems=("b200",),
+        precisions=("fp4",),
+        one_group=True,
     ),
     Script(
         "benchmarks/single_node/dsr1_fp8_b200.sh: kv-cache-dtype fp8_e4m3, chunked-prefill-size 32768, "
@@ -256,6 +311,54 @@ SCRIPTS: Final = (
     ),
 )
 """The first that holds is a row's; of InferenceX's rows only."""
+
+
+POOLS: Final = Script(
+    "recipes of InferenceX's configurations of two pools, github.com/ishandhanani/srt-slurm (such as "
+    "recipes/b200-fp4/8k1k/stp/low-latency-tp4-1p-tp8-1d.yaml @6951981c): kv-cache-dtype fp8_e4m3",
+    "",
+    (),
+    cache="fp8",
+)
+
+
+@dataclass(frozen=True)
+class Untold:
+    """Rows that do not say how their server was asked.
+
+    Attributes:
+        reason: what they do not say.
+        why: where that is read.
+        backend: column.
+        model: name in the catalogue.
+        system: column.
+        concurrency: column.
+    """
+
+    reason: str
+    why: str
+    backend: str
+    model: str
+    system: str
+    concurrency: int
+
+    def holds(self, row: TableRow, model: str) -> bool:
+        """Whether a row is one of them."""
+        told = (row.text("backend"), model, row.text("system"), row.whole("batch_size"))
+        return told == (self.backend, self.model, self.system, self.concurrency)
+
+
+UNTOLD: Final = (
+    Untold(
+        "its concurrency is a bound of the client; how many sequences the server ran is not said",
+        "benchmarks/gptoss_fp4_h100_docker.sh of December 2025 (seen at ishandhanani/InferenceMAX @d22bf9ca): "
+        "--max-num-seqs=$CONC and --num-prompts $(( $CONC * 10 )), but --max-concurrency 512, which is recorded",
+        "vllm",
+        "gpt-oss-120b",
+        "h100_sxm",
+        512,
+    ),
+)
 PLAIN: Final = Script("the software's defaults", "", ())
 
 

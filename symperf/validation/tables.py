@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 TABLES = {
     "training.csv": "training",
     "memory.csv": "memory",
+    "adapters.csv": "memory",
     "inference.csv": "inference",
     "serving.csv": "serving",
     "reference_training.csv": "references",
@@ -43,7 +44,7 @@ def source_of(row: TableRow) -> str:
         return row.table.removesuffix(".csv")
     if row.table == "serving.csv":
         return "serving"
-    return f"{row.family} memory" if row.table == "memory.csv" else row.family
+    return f"{row.family} memory" if TABLES.get(row.table) == "memory" else row.family
 
 
 def _module(table: str) -> Any:

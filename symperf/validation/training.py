@@ -33,7 +33,7 @@ COLUMNS = Columns(
         *MEASURED,
         *("use", "params_b", "hardware", "global_batch_seqs", "precision", "recompute", "task", "primary_metric"),
         *("value", "unit", "tflops_definition", "hfu_pct", "peak_mem_GiB", "peak_mem_GB", "framework", "source"),
-        *("source_locator", "url", "note", "family"),
+        *("source_locator", "url", "note", "family", "lora_rank", "lora_targets", "base_precision"),
     ),
 )
 PASSES = {"per-layer forward time": 0, "per-layer backward time": 1, "per-layer forward+backward time": 2}
@@ -46,8 +46,6 @@ def express(row: TableRow) -> list[Expressed]:
     Raises:
         InputError: the row cannot be expressed, or states nothing that is predicted.
     """
-    if "lora" in row.text("task").casefold():
-        raise InputError("low-rank adapters are not modelled")
     quantity, measured, read = measurement(row)
     labels = {
         name: row.text(name) for name in ("model", "hw_key", "precision", "recompute", "framework", "num_devices")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sympy
 
+from symperf.formulas.kernels.roofline import roofline_time
 from symperf.formulas.language import formula as module
 from symperf.formulas.language.atoms import Max
 from symperf.formulas.language.dimension import BYTE, SECOND, DimensionError
-from symperf.formulas.language.formula import Formula, formula
+from symperf.formulas.language.formula import Formula, formula, memoize_formulas
 from symperf.formulas.language.symbols import SYMBOLS
 
 if TYPE_CHECKING:
@@ -187,3 +188,16 @@ def test_a_page_with_a_bad_formula_cannot_be_imported(registry: dict[str, Formul
     with pytest.raises(DimensionError, match="formula bad_time: claims s, is B\\^2/s"):
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
     assert not registry
+
+
+def test_a_formula_of_the_same_arguments_is_built_once_while_formulas_are_memoized() -> None:
+    """Inside another block too; what is built is what is built without."""
+    work, moved = sympy.symbols("W Q")
+    plain = roofline_time(work, moved, 3, 4)
+    with memoize_formulas():
+        first = roofline_time(work, moved, 3, 4)
+        with memoize_formulas():
+            inner = roofline_time(work, moved, 3, 4)
+        assert first is inner is roofline_time(work, moved, 3, 4)
+        assert first == plain
+        assert roofline_time(work, moved, 3, 5) != plain

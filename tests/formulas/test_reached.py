@@ -55,6 +55,9 @@ TIED = {
         "test_muon_iterates_with_the_flops_of_its_formula": "newton_schulz_flops",
         "test_uneven_stages_take_the_time_of_their_formula": "uneven_layers_time",
     },
+    "train/test_documents.py": {
+        "test_moments_are_those_of_the_formulas": "token_document_length attention_variation",
+    },
     "train/test_parallel_laws.py": {
         "test_the_ring_takes_the_time_of_its_formula": "ring_attention_time ring_attention_backward_time",
         "test_a_ring_merges_what_its_steps_found": "merged_partials_bytes",

@@ -39,6 +39,7 @@ UNDECIDED: dict[tuple[str, str], str] = {
         "prefilling_ranks_seen",
         "ranks",
     ): "the given rank is a smaller part of more, of which the others prefill by chance",
+    ("padded_vocabulary_share", "vocab_multiple"): "a multiple of two may be padded less than one of one: ceilings",
     ("reserved_tokens", "context_tokens"): "a context that is too long to be prefilled whole is cut into chunks",
     ("hierarchical_all_gather_time", "inner_ranks"): MORE_ADAPTERS,
     ("hierarchical_reduce_scatter_time", "inner_ranks"): MORE_ADAPTERS,

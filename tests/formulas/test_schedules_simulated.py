@@ -6,12 +6,12 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import schedule_simulator as sim
 from support.effort import cases
 
 from symperf.formulas.parallel import dual_pipe as dual
 from symperf.formulas.parallel import pipeline as pipe
 from symperf.formulas.parallel import zero_bubble as zb
+from symperf.timeline import simulator as sim
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

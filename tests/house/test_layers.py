@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from support.paths import ROOT
 
+from symperf.common import yaml_text
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -101,10 +103,12 @@ def _unsafe(tree: ast.AST) -> list[str]:
 
 
 def test_nothing_a_user_wrote_is_run() -> None:
-    """The product never evaluates text as code nor loads objects from files; it reads TOML, JSON and CSV."""
+    """The product never evaluates text as code nor loads objects from files; it reads TOML, JSON, CSV and YAML."""
     files = _files("symperf")
     assert {_name(p): found for p in files if (found := _unsafe(ast.parse(p.read_text("utf-8"))))} == {}
-    assert [_name(path) for path in files if _roots(path) & UNSAFE_MODULES] == []
+    assert [_name(path) for path in files if _roots(path) & UNSAFE_MODULES] == ["symperf/common/yaml_text.py"]
+    loaders = [base for base in yaml_text._Loader.__mro__ if base.__module__ == "yaml.loader"]
+    assert [base.__name__ for base in loaders] == ["SafeLoader"]
 
 
 @pytest.mark.parametrize(

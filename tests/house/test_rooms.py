@@ -24,8 +24,9 @@ ALLOWED = {
     "train.layers": "common models operations plans",
     "train.memory": "common models operations plans systems train.layers",
     "train.step": "models operations plans train.layers train.memory",
-    "train": "common models operations plans systems train.memory train.step",
+    "train": "common models operations plans systems train.layers train.memory train.step",
     "export": "common models plans systems train",
+    "frameworks": "common export models plans systems",
     "infer": "common models operations plans systems train train.memory",
     "sweep": "common evaluation models plans systems train",
     "book": "common infer plans train",
@@ -45,11 +46,14 @@ ALLOWED = {
     "validation": "common evaluation infer models plans runs serve systems",
     "calibration": "common evaluation infer measuring operations runs systems validation",
     "calibration.kernels": "calibration common infer systems validation.kernels",
-    "report": "common evaluation infer plan_search plan_search.inference plans runs serve spending systems",
+    "timeline": "common evaluation infer operations runs serve train train.memory train.step",
+    "report": (
+        "common evaluation infer models plan_search plan_search.inference plans runs serve spending systems train"
+    ),
     "cli": (
-        "analysis book calibration calibration.kernels checking common derive evaluation export infer measuring "
-        "models plan_search plan_search.inference plans report runs serve sweep systems technology "
-        "technology.allocation train validation validation.kernels"
+        "analysis book calibration calibration.kernels checking common derive evaluation export frameworks infer "
+        "measuring models plan_search plan_search.inference plans report runs serve sweep systems technology "
+        "technology.allocation timeline train validation validation.kernels"
     ),
 }
 """What each room of `symperf` may import of the others. All may import `codegen` and `formulas`."""

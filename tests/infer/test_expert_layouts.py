@@ -155,6 +155,15 @@ def test_layouts_of_experts_that_cannot_be(how: dict[str, Any], message: str) ->
     assert "\n" not in str(raised.value)
 
 
+def test_replicas_with_experts_of_their_own_exchange_no_tokens() -> None:
+    """Every rank of a tensor-parallel group has all its tokens; only replicas that share experts send them."""
+    work = {"stack": "vllm-0.24", "prompt": 64, "generate": 9}
+    one, two = (run_of(tp=4, ep=4, dp=dp, batch=8 * dp, **work) for dp in (1, 2))
+    assert two.value("time") == pytest.approx(one.value("time"), rel=1e-12)
+    sharing = run_of(tp=4, ep=8, dp=2, batch=16, **work)
+    assert row(two, "experts/dispatch").each_s == 0 < row(sharing, "experts/dispatch").each_s
+
+
 # --- tensor parallelism over nodes
 
 

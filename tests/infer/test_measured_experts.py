@@ -168,3 +168,13 @@ def test_tables_of_training_software_are_checked(tmp_path: Path) -> None:
         path.write_text(f'name = "odd"\n{text}\n', encoding="utf-8")
         with pytest.raises(InputError, match=told):
             Software.load(path)
+
+
+def test_devices_that_have_whole_experts_look_for_theirs(tmp_path: Path) -> None:
+    """Once a layer, in both passes; a device alone has all experts."""
+    for ep, times in ((8, 1), (1, 0)):
+        without = served(stack(tmp_path, EXPERTS), ep)
+        having = served(stack(tmp_path, EXPERTS | {"expert_map_latency": 25e-6}), ep)
+        for phase in ("prefill", "decode"):
+            before, after = (parts(run, phase)["routed"] for run in (without, having))
+            assert after.each_s - before.each_s == pytest.approx(times * 25e-6, rel=1e-6, abs=1e-12)

@@ -47,7 +47,7 @@ def test_latents_of_all_heads_are_shared_by_as_many_devices_as_there_are() -> No
     asked = {"prompt": 8192, "generate": 64, "stack": "vllm-0.24", "load": 0.1}
     one, eight = (sf.serving(*LATENT, sf.Plan(tp=8, dcp=dcp), **asked) for dcp in (1, 8))
     assert eight.cache_bytes("sequence") == pytest.approx(one.cache_bytes("sequence") / 8, rel=0.01)
-    assert eight.limit(0) > 5 * one.limit(0)
+    assert eight.held(0) > 5 * one.held(0)
 
 
 def test_decoding_shares_queries_and_results() -> None:

@@ -48,7 +48,7 @@ def test_a_loop_is_that_of_the_simulation(engine: Engine, ratio: float, part: fl
     found = simulate(engine, source, requests + 10 * count, skip=10 * count)
     state = steady.at_concurrency(count)
     assert state.first_token == pytest.approx(found.first_token, rel=0.06)
-    assert state.iteration == pytest.approx(found.per_token, rel=0.03)
+    assert state.iteration == pytest.approx(found.per_token, rel=0.03 if part < 0.8 else 0.08)
     assert state.load == pytest.approx(found.throughput, rel=0.05)
 
 
@@ -133,10 +133,10 @@ def test_loops_where_prompts_come_first_are_those_of_the_simulation(name: str, r
         assert state.load == pytest.approx(found.throughput, rel=0.05)
 
 
-@pytest.mark.parametrize("name", ["cut prompts", "one prompt a chunk"])
-@pytest.mark.parametrize("part", [0.3, 0.6])
+@pytest.mark.parametrize("name", ["cut prompts", "one prompt a chunk", "several prompts a chunk"])
+@pytest.mark.parametrize("part", [0.3, 0.6, 0.8])
 def test_random_arrivals_where_prompts_come_first_are_those_of_the_simulation(name: str, part: float) -> None:
-    engine = prefilled_apart(name)
+    engine = dataclasses.replace(prefilled_apart(name), limit=400)
     steady = Steady(engine)
     load = part * steady.capacity.load
     state, found = steady.at_load(load), simulate(engine, poisson(engine, load, 3), 5000, skip=1000)

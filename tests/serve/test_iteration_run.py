@@ -40,7 +40,7 @@ def test_it_serves_what_the_steady_state_can_at_its_capacity(case: str) -> None:
 def test_memory_holds_as_many_sequences_as_serving_says(case: str) -> None:
     """Memory as full as it gets is that of the largest number, and one more does not fit."""
     model, system, plan = CASES[case]
-    limit = sf.serving(model, system, plan, prompt=1024, generate=256).limit(0)
+    limit = sf.serving(model, system, plan, prompt=1024, generate=256).held(0)
     run = _run(case)
     assert run.fitting_sequences() == pytest.approx(limit, rel=0.01)
     assert run.bind(concurrency=run.fitting_sequences()).fits

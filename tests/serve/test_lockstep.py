@@ -31,7 +31,7 @@ def test_ranks_in_lock_step_take_the_times_of_a_simulation(work: str, ranks: int
     steady = Steady(engine)
     state = steady.at_load(load * steady.capacity.load)
     assert state is not None
-    first, later = simulate(engine, load * steady.capacity.load, 3000)
+    first, later, _ = simulate(engine, load * steady.capacity.load, 3000)
     assert state.first_token == pytest.approx(first, rel=0.2)
     assert state.iteration == pytest.approx(later, rel=0.15)
 
@@ -85,3 +85,24 @@ def test_each_replica_keeps_its_own_cache_and_its_share_of_the_experts() -> None
     experts = 3 * sizes["num_experts"] * sizes["hidden_size"] * sizes["expert_intermediate_size"] * sizes["num_layers"]
     saved = apart.memory(0)["weights"] - together.memory(0)["weights"]
     assert saved == pytest.approx(2 * experts * 7 / 8, rel=1e-9)
+
+
+LOOPS = [
+    *(("whole prompts", 16, 0.5, 0.0, 8), ("cut prompts", 4, 0.0, 0.0, 8), ("long chunks", 16, 0.0, 0.0, 8)),
+    *(("whole prompts", 4, 0.5, 0.4, 8), ("cut prompts", 4, 0.0, 0.4, 2), ("long chunks", 16, 0.5, 0.4, 8)),
+]
+
+
+@pytest.mark.parametrize(("work", "ranks", "shared", "spread", "flying"), LOOPS)
+def test_loops_of_ranks_in_lock_step_take_the_times_of_a_simulation(
+    work: str, ranks: int, shared: float, spread: float, flying: int
+) -> None:
+    """Requests that are all alike stay in step on all ranks, which then prefill together; others lose it."""
+    engine = affine(*WORKS[work])
+    times = dataclasses.replace(engine.times, shared=shared)
+    engine = dataclasses.replace(engine, ranks=ranks, times=times, generate_ratio=spread)
+    state = Steady(engine).at_concurrency(flying)
+    first, later, rate = simulate(engine, 0.0, 1500, seed=3, flying=flying)
+    assert state.first_token == pytest.approx(first, rel=0.02 if not spread else 0.05)
+    assert state.iteration == pytest.approx(later, rel=0.03 if not spread else 0.06)
+    assert state.load == pytest.approx(rate, rel=0.08)

@@ -17,7 +17,7 @@ from symperf.serve.definitions import DEFINITIONS
 
 BASE = ["serve", "llama-2-7b", "-s", "a100-80gb-sxm", "--prompt", "512", "--generate", "64"]
 KEYS = {
-    "lockstep_replicas",
+    "lockstep_replicas", "max_num_seqs",
     "model", "system", "stack", "devices", "replicas", "prompt", "generate", "chunk", "chunks_per_prompt",
     "prompts_per_chunk", "targets", "served", "fits", "memory_bytes", "capacity_bytes", "concurrency_limit", "capacity",
     "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "pools",
@@ -167,7 +167,7 @@ BAD = [
     (["--tpot", "0"], "tpot: found 0.0"),
     (["--concurrency", "0"], "concurrency: found 0, expected a whole number"),
     (["--burst", "-2"], "burst: found -2, expected a whole number"),
-    (["--max-num-seqs", "0"], "max_num_seqs: found 0, expected a whole number"),
+    (["--max-num-seqs", "-1"], "max_num_seqs: found -1, expected a whole number from 0"),
     (["--load", "2", "--concurrency", "4"], "concurrency: found together with load, expected one load"),
     (["--burst", "2", "--concurrency", "4"], "burst: found together with concurrency, expected one load"),
     (["--requests", "4"], "requests: the length of a run with a number in flight, expected concurrency"),

@@ -78,7 +78,7 @@ def test_the_encoder_lowers_the_capacity_and_takes_memory() -> None:
     assert memory["weights"] == before["weights"] + weights
     assert memory["fixed"] >= before["fixed"] + weights
     assert memory["sequence"] == before["sequence"]
-    assert with_images.limit(0) < text.limit(0)
+    assert with_images.held(0) < text.held(0)
     load = 0.5 * with_images.steady.capacity.load
     assert with_images.point(load).tpot_s > text.point(load).tpot_s
 

@@ -181,7 +181,7 @@ DEEPSPEED: dict[str, Any] = {
     },
     "tensor_parallel": {"autotp_size": int, "tp_overlap_comm": bool},
     "expert_parallel": {"enabled": bool, "autoep_size": int},
-    "activation_checkpointing": {"cpu_checkpointing": bool},
+    "activation_checkpointing": {"cpu_checkpointing": bool, "partition_activations": bool},
 }
 GROUPS = ("model", "train", "optimizer", "ddp", "dataset", "checkpoint", "dist")
 """Groups of Megatron Bridge's configuration."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from support.serving_cases import Affine
 from symperf.serve.engine import Engine
@@ -80,6 +80,24 @@ def draw(seed: int) -> Setting:
         numbers = mix.tokens, generate, steps, mix.chunks, mix.packed, 1, 10**6
         engine = Engine(times, *numbers, generate_ratio=load.generate_spread, chunk=float(chunk), mix=mix)
     return Setting(engine, source.uniform(0.15, 0.9), closed=seed % 2 == 1)
+
+
+@dataclass(frozen=True)
+class Apart(Affine):
+    """Affine iterations of which prompts have their own, which come first."""
+
+    apart: bool = True
+
+    def mixed(self, sequences: float, tokens: float, ranks: float = 1.0) -> float:
+        return self.decode(sequences) + self.prefill(tokens, ranks)
+
+
+def prefilled_first(setting: Setting) -> Setting:
+    """The same under random arrivals where prompts are prefilled before sequences decode again, with 400 places."""
+    usual = setting.engine.times
+    assert isinstance(usual, Affine)
+    times = Apart(usual.base, usual.each, usual.token, usual.shared)
+    return replace(setting, engine=replace(setting.engine, times=times, limit=400), closed=False)
 
 
 def compare(setting: Setting, requests: int = 6000, seed: int = 7) -> Compared:

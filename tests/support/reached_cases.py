@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from symperf.plans.structure import Structure
 
 HOST = {"host_bandwidth": 64e9, "host_memory_bandwidth": 75e9}
-OVERHEADS = {"host_latency": 5e-6, "jitter": 0.02, "overhead_latency": 1e-3}
+OVERHEADS = {"host_latency": 5e-6, "host_collective_latency": 2e-5, "jitter": 0.02, "overhead_latency": 1e-3}
 SENT = {"dispatch_element_bytes": 1.0, "combine_element_bytes": 2.0}
 STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("qwen3-next-80b-a3b", "h100-sxm", {"dp": 8, "ep": 8, "zero": 1}),
@@ -52,6 +52,11 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("rwkv7-world-0.4b", "h100-sxm", {}),
     ("kimi-k3", "b200-sxm", {"tp": 2, "dp": 4, "ep": 8, "sequence_parallel": True}),
     ("phi-2", "a100-80gb-sxm", {}),
+    ("phi-2", "a100-80gb-sxm", {"lora_rank": 8, "dora": True, "base_precision": "nf4"}),
+    ("phi-2", "a100-80gb-sxm", {"lora_rank": 8}),
+    ("phi-2", "a100-80gb-sxm", {"loss": "fused-linear"}),
+    ("llama-2-7b", "h100-sxm", {"compiled": True}),
+    ("phi-2", "h100-sxm", {"loss": "cut"}),
     ("phi-2", "a100-80gb-sxm", {"dropout": False, "attention": "eager", "recompute": "selective"}),
     ("mamba-1.4b", "h100-sxm", {}),
     ("bamba-9b", "h100-sxm", {}),
@@ -88,6 +93,7 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama-2-7b", "h100-sxm", {"pp": 2, "vpp": 17, "account_for": "both", "overlap_pp": 0.5}),
     ("llama-2-7b", "h100-sxm", {"pp": 4, "overlap_pp": 0.5}),
     ("llama-2-7b", "h100-sxm", {"cp": 4}),
+    ("llama-2-7b", "h100-sxm", {"document_length": 500.0, "vocab_multiple": 64}),
     ("llama-2-7b", "h100-sxm", {"cp": 4, "cp_kind": "all-to-all"}),
     ("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}),
     ("mixtral-8x7b", "rtx-4090", {"dp": 4, "zero": 2, "ep": 4}),

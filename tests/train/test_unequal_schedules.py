@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import sympy
-from support import schedule_simulator as sim
 
 import symperf as sf
 from symperf.codegen.interpret import floats, run
 from symperf.codegen.lower import lower
 from symperf.formulas.language.symbols import strip_units
 from symperf.operations.schedule import Op, part, sequence, time_of
+from symperf.timeline import simulator as sim
 from symperf.train.memory.device_share import dealing_of
 from symperf.train.step.passes import of_weights, pair_passes
 from symperf.train.step.pipelines import waiting
@@ -122,26 +121,11 @@ def pipeline(name: str) -> tuple[float, float, int]:
 
 def stages_of(step: TrainingStep, p: int, v: int) -> list[Any]:
     """How many layers each stage has of which the model has a count, in the order of the model."""
-    structure, dealing = step.structure, dealing_of(step.structure).one_way
-    if structure.chunks:
-        laid = dealing_of(structure)
-        return [functools.partial(laid._sum, chunks=[chunk]) for chunk in laid.in_order]
+    dealing = dealing_of(step.structure)
     if v == 1:
-        return [functools.partial(dealing.on_stage, number=sympy.Integer(i + 1)) for i in range(p)]
-    first = dealing_of(structure)
-    ends = [first.first_chunk, *[None] * (v - 2), first.last_chunk]
-    found = []
-    for turn, i in itertools.product(range(v), range(p)):
-        number = sympy.Integer(i + 1)
-        held = ends[turn]
-        found.append(functools.partial(held, number=number) if held else functools.partial(_middle, first, number, v))
-    return found
-
-
-def _middle(dealing: Any, number: Any, v: int, count: Any) -> Any:
-    """Of the chunks between the first and the last of a device the mean."""
-    ends = dealing.first_chunk(count, number) + dealing.last_chunk(count, number)
-    return (dealing.on_stage(count, number) - ends) / (v - 2)
+        one_way = dealing.one_way
+        return [functools.partial(one_way.on_stage, number=sympy.Integer(i + 1)) for i in range(p)]
+    return [functools.partial(dealing.on_chunk, place=place, shape=(p, v)) for place in range(p * v)]
 
 
 def end_of(times: dict[Any, float], kind: str, stage: int) -> float:

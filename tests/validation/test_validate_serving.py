@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from symperf.serve.pools_in_flight import pools_in_flight
 from symperf.validation import serving
 from symperf.validation.case import Case, LeftOut
 from symperf.validation.rows import PACKAGED, TableRow, read
@@ -99,10 +100,10 @@ def test_degrees_are_those_that_the_server_was_given(cells: dict[str, str], degr
     [
         ({"use": "calibration"}, "use = calibration"),
         ({"mode": "disagg"}, "how many instances"),
-        ({"mode": "disagg", "prefill_num_workers": "1", "decode_num_workers": "2"}, "two pools at a fixed"),
-        ({"attention_dp_size": "2"}, "data-parallel"),
+        ({"mode": "disagg", "prefill_num_workers": "1", "decode_num_workers": "2", "batch_size": ""}, "in flight"),
         ({"tp_size": "36"}, "several engines"),
         ({"batch_size": ""}, "requests in flight"),
+        ({"model_path": "openai/gpt-oss-120b", "precision": "fp4", "batch_size": "512"}, "a bound of the client"),
         ({"model_path": "a/b"}, "model_path: found 'a/b'"),
         ({"backend": "tgi"}, "backend: found 'tgi'"),
         ({"system": "l40s"}, "system: found 'l40s'"),
@@ -135,6 +136,51 @@ def test_a_poll_is_a_wait_before_the_first_token_only() -> None:
     assert asked(**cells, osl="8192").script.polls == ()
     run, (first, later) = serving.loop_of(told), serving.times_of(told)
     assert first == pytest.approx(run.first_token + 20 * later)
+
+
+def test_rows_of_a_configuration_with_drafts_are_predicted_with_them() -> None:
+    """Those of the day on which InferenceX's configuration with drafts came; the same server without is another row."""
+    cells = {"backend": "trtllm", "backend_version": "1.1.0rc2.post2", "model_path": "deepseek-ai/DeepSeek-R1"}
+    cells |= {"system": "h200_sxm", "tp_size": "8", "moe_ep_size": "8", "id": "r1_tp8_ep8_1"}
+    drafting = asked(**cells, silicon_data_source="2026-04-06.csv; measured=2026-01-14")
+    plain = asked(**cells, silicon_data_source="2026-04-06.csv; measured=2026-01-28")
+    assert (drafting.script.drafts, plain.script.drafts) == (3, 0)
+    run, later = serving.loop_of(drafting), serving.times_of(drafting)[1]
+    assert later == pytest.approx(run.state.iteration / (1 + 0.65 + 0.65**2 + 0.65**3))
+    assert run.state.iteration > serving.times_of(plain)[1] > later
+
+
+def test_replicas_of_attention_are_as_many_as_there_are_devices() -> None:
+    """InferenceX's tp and dp-attn true: its scripts start as many replicas as there are devices, each with all heads.
+
+    The rows tell the devices twice, and the requests in flight of one replica; others' rows are taken by their words.
+    """
+    cells = {"model_path": "MiniMaxAI/MiniMax-M2.5", "attention_dp_size": "4", "tp_size": "4", "moe_ep_size": "16"}
+    cells |= {"system": "b300_sxm", "precision": "fp4", "backend_version": "0.19.0", "batch_size": "16"}
+    found = asked(**cells, silicon_data_source="db-dump; concurrency=64; measured=2026-04-21")
+    assert (found.tp, found.replicas, found.ep, found.concurrency) == (1, 4, 4, 64)
+    assert serving.serving_of(found).lockstep_ranks == 4
+    other = asked(**cells, silicon_data_source="aic-auto-gap-analysis/data/x.csv")
+    assert (other.tp, other.replicas, other.ep, other.concurrency) == (4, 4, 16, 64)
+    group = asked(**cells | {"model_path": "moonshotai/Kimi-K2.5", "system": "b200_sxm"})
+    assert (group.tp, group.replicas, group.ep, group.concurrency) == (4, 1, 1, 64)
+
+
+def test_two_pools_have_as_many_instances_as_workers() -> None:
+    """Little's law holds over both pools, and a second instance that decodes makes later tokens faster."""
+    cells = {"mode": "disagg", "backend": "sglang", "batch_size": "", "tp_size": "", "moe_ep_size": "", "id": "x"}
+    cells |= {"model_path": "Qwen/Qwen3-32B", "silicon_data_source": "db-dump; concurrency=32", "osl": "256"}
+    cells |= {"prefill_num_workers": "1", "prefill_tp_size": "1", "decode_num_workers": "1", "decode_tp_size": "2"}
+    one, two = asked(**cells), asked(**cells | {"decode_num_workers": "2"})
+    assert one.prefill == serving.Layout(1, 1, 1)
+    assert (one.tp, one.replicas, two.replicas, one.concurrency) == (2, 1, 2, 32)
+    pools = serving.pools_of(one)
+    found = pools_in_flight(pools, 32)
+    assert found is not None
+    assert found.load * (found.first_token + (one.generate - 1) * found.token) == pytest.approx(32, rel=1e-3)
+    assert serving.times_of(two)[1] < serving.times_of(one)[1]
+    cases = serving.express(row(**cells))
+    assert all(isinstance(item, Case) for item in cases)
 
 
 def test_every_row_that_comes_with_symperf_is_read() -> None:

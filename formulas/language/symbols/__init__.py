@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from .adapters import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .chip import *  # noqa: F403
 from .collectives import *  # noqa: F403
 from .cost import *  # noqa: F403
 from .device import *  # noqa: F403
+from .documents import *  # noqa: F403
 from .efficiency import *  # noqa: F403
 from .energy import *  # noqa: F403
 from .entries import *  # noqa: F403
@@ -57,9 +59,13 @@ def dimensions() -> dict[Any, Dimension]:
     return {entry.symbol: entry.dimension for entry in SYMBOLS.every().values()}
 
 
+UNITS: dict[Any, Any] = {flop: sympy.S.One}
+"""What stands for the unit of work where an expression is printed or compiled."""
+
+
 def strip_units(expr: Any) -> Any:
-    """`expr` with the unit of work set to 1, as it is printed and compiled."""
-    return sympy.sympify(expr, strict=True).xreplace({flop: sympy.S.One})
+    """`expr` with the unit of work set to 1."""
+    return sympy.sympify(expr, strict=True).xreplace(UNITS)
 
 
 def latex(expr: Any) -> str:

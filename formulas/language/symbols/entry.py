@@ -34,6 +34,7 @@ BY_FORMAT = frozenset(
         *("matrix_rate", "matrix_efficiency", "operand_bytes", "weight_bytes"),
         *("inner_latency", "format_latency", "cast_latency", "cast_passes", "absorb_latency", "module_latency"),
         *("expert_latency", "grouped_efficiency", "expert_memory_efficiency", "expert_passes", "choice_latency"),
+        "expert_map_latency",
     )
 )
 """What the formats of one checkpoint differ in, beside the sizes of models all that has numbered symbols."""

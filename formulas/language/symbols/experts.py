@@ -44,6 +44,15 @@ choice_latency = add(
     ZERO_UP,
     "launch",
 )
+expert_map_latency = add(
+    "efficiency",
+    "expert_map_latency",
+    r"\lambda_{em}",
+    "Time that kernels of experts take to find those of their own device where whole experts are dealt to devices.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
 routing_skew = add(
     "efficiency",
     "routing_skew",

@@ -217,6 +217,7 @@ stream_bytes = add(
     POSITIVE,
 )
 kernels = add("formal", "kernels", "N_{ker}", "Kernels launched one after the other.")
+calls = add("formal", "calls", "N_{call}", "Collectives called one after the other.", domain=ZERO_UP)
 devices = add("formal", "devices", r"D", "Devices in use.")
 layer_bytes = add(
     "formal", "layer_bytes", "A_l", "Activation bytes kept by a layer for one micro-batch.", BYTE, ZERO_UP

@@ -78,6 +78,12 @@ start_removal = add(
     "Part of a kernel's start that the end of the one before it hides in a recorded graph.",
     domain=FRACTION,
 )
+recorded_tokens = add(
+    "efficiency",
+    "recorded_tokens",
+    r"n_{rec}",
+    "Most new tokens of a pass for which the serving software has recorded a graph.",
+)
 request_latency = add(
     "efficiency",
     "request_latency",

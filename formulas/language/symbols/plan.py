@@ -56,6 +56,9 @@ overlap_ep = add(
 zero_shards = add("plan", "zero_shards", "d_z", "Replicas that share one copy of the state in hybrid sharding.")
 first_stage_layers = add("plan", "first_stage_layers", "L_{first}", "Layers of the first stage.")
 last_stage_layers = add("plan", "last_stage_layers", "L_{last}", "Layers of the last stage.")
+vocab_multiple = add(
+    "plan", "vocab_multiple", "k_V", "Rows of which each device's part of a padded vocabulary is a multiple."
+)
 node_limit = add("plan", "node_limit", "n_{dom}", "Scale-up domains that may hold the experts of one token.")
 dcp = add("plan", "dcp", "t_c", "Devices of a tensor-parallel group that share one copy of a sequence's cache.")
 redundant_experts = add(

@@ -74,3 +74,20 @@ alignment_efficiency = add(
     "Part of their rate that products reach where rows of a matrix are not aligned to 16 bytes.",
     domain=POSITIVE,
 )
+cut_efficiency = add(
+    "efficiency",
+    "cut_efficiency",
+    r"\eta_{cut}",
+    "Part of the rate of the library's products that those of a loss reach which keeps its logits on chip.",
+    domain=POSITIVE,
+)
+cut_kept = add(
+    "efficiency",
+    "cut_kept",
+    r"\varphi",
+    "Part of the blocks of logits whose gradients such a loss computes; in the others every probability is next to 0.",
+    domain=POSITIVE,
+)
+loss_chunks = add(
+    "efficiency", "loss_chunks", "n_{lc}", "Chunks of tokens that a chunked loss takes one by one.", domain=POSITIVE
+)

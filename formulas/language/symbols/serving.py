@@ -42,7 +42,7 @@ draft_length = add("work", "draft_length", "k_d", "Tokens that are drafted for a
 
 cached_tokens = add("work", "cached_tokens", "s_{pre}", "First tokens of a prompt that are in the cache.")
 fresh_tokens = add("work", "fresh_tokens", "s_{new}", "Tokens of a prompt behind those in the cache.")
-lora_rank = add("work", "lora_rank", "r_{lo}", "Rank of the slots of adapters of linear layers.")
+lora_rank = add("work", "lora_rank", "r_{lo}", "Rank of adapters of linear layers; of requests, that of their slots.")
 lora_adapters = add("work", "lora_adapters", "N_{lo}", "Slots of adapters that a device holds.")
 
 chunk_prompts = add("formal", "chunk_prompts", "J", "Whole prompts that fit in a chunk; 1 where a prompt is cut.")

@@ -9,7 +9,16 @@ host_latency = add(
     "efficiency",
     "host_latency",
     r"\lambda_h",
-    "Time that the host needs to launch one kernel of a training step.",
+    "Time that the host needs for one operation of a training step: its code, its dispatch, and its launches.",
+    SECOND,
+    ZERO_UP,
+    "host",
+)
+host_collective_latency = add(
+    "efficiency",
+    "host_collective_latency",
+    r"\lambda_{hc}",
+    "Time that the host needs to call one collective or transfer of a training step.",
     SECOND,
     ZERO_UP,
     "host",

@@ -86,6 +86,7 @@ DOMAIN: Final = {
 RATES: Final = {"matrix_efficiency": 0.75, "memory_efficiency": 0.8, "ridge_efficiency": 0.7, "inner_ends": 100.0}
 LATENCIES: Final = {"launch_latency": 3e-6, "split_latency": 3e-6, "inner_latency": 2.5e-9}
 CAST: Final = {"cast_latency": 4e-6, "cast_passes": 2.0}
+MAPS: Final = {"expert_map_latency": 2e-5}
 APART: Final = (OTHER, "nongated")
 """Kernels of experts that a software takes on request, and those of models without gates, which are few."""
 _UPDATES: Final = {"update_latency": 4e-6, "update_passes": 1.0}
@@ -256,9 +257,13 @@ STAGES: Final = (
             (
                 "w4a16_mxfp4",
                 "mxfp4-weight",
-                {"grouped_efficiency": 0.2, "expert_latency": 5e-5, "expert_memory_efficiency": 0.5},
+                {"grouped_efficiency": 0.2, "expert_latency": 4e-5, "expert_memory_efficiency": 0.5, **MAPS},
             ),
-            ("int4_wo", "int4-weight", {"grouped_efficiency": 0.2, "expert_latency": 5e-5, "choice_latency": 1e-8}),
+            (
+                "int4_wo",
+                "int4-weight",
+                {"grouped_efficiency": 0.2, "expert_latency": 4e-5, "choice_latency": 1e-8, **MAPS},
+            ),
         )
     ),
     Stage(

@@ -39,8 +39,8 @@ def add(verb: Verb) -> None:
     search.add_argument(
         "--pareto",
         action="store_true",
-        help="the plans best in time, memory or devices instead; in inference the front of tokens a second and device "
-        "against those of a user",
+        help="the plans best in time, memory or devices (or --axes) instead; in inference the front of tokens a second "
+        "and device against those of a user",
     )
     search.add_argument("--csv", action="store_true", help="print the plans as CSV and nothing else")
     search.add_argument("--dask", metavar="ADDRESS", help="compute on the Dask cluster of this scheduler")
@@ -71,14 +71,15 @@ def _inference(search: Parser) -> None:
     group.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
     group.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
     group.add_argument("--disaggregate", action="store_true", help="also prefill and decode on devices of their own")
-    group.add_argument("--stack", metavar="NAME", help="a serving software (see: symperf list stacks), or a path")
+    group.add_argument("--stack", metavar="NAME", help="a serving software, in training one of that; or a path")
     group.add_argument(
         "--axes",
         metavar="NAMES",
         help="of --pareto, with commas between: throughput, interactivity, ttft, latency, cost, joules (default "
-        "throughput,interactivity)",
+        "throughput,interactivity); in training time, memory, devices, cost, joules",
     )
     group.add_argument("--plot", metavar="FILE", help="draw the front into a .png, .pdf or .svg file as well")
+    flags.speculation(search)
     group.add_argument("--max-chunk", type=whole, metavar="TOKENS", help="largest chunk of prompts in an iteration")
 
 
@@ -100,4 +101,10 @@ def _extras(search: Parser) -> None:
         metavar="SECONDS",
         help="the fewest of the devices whose best step takes at most so long",
     )
-    group.add_argument("--tokens", type=number, metavar="N", help="time and cost of training on so many tokens")
+    group.add_argument("--tokens", type=number, metavar="N", help="time, cost and joules of training on so many tokens")
+    group.add_argument(
+        "--iso-time", type=number, metavar="DAYS", help="of each number of devices the tokens that it trains on in DAYS"
+    )
+    group.add_argument(
+        "--iso-cost", type=number, metavar="DOLLARS", help="of each number of devices the tokens that DOLLARS pay for"
+    )

@@ -74,6 +74,8 @@ def check_axes(given: Sequence[str] | None, question: InferenceQuestion) -> tupl
     if "cost" in names:
         spent.check_priced(question)
     if "joules" in names:
+        if question.draft is not None:
+            raise InputError("axes: joules are not told of drafted tokens, expected no draft or other axes")
         spent.energy_basis(question)
     return names
 

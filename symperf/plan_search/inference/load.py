@@ -17,8 +17,8 @@ import numpy as np
 from ...common.errors import InputError
 from ...plans.rule import BrokenRuleError
 from ...serve.limits import Targets
+from ..reasons import name_of
 from ..tally import round_values
-from .reasons import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,7 +82,7 @@ class LoadPlan:
     ) -> LoadPlan:
         """A plan of which only the capacity is known; one that only prefills has no later tokens."""
         assert serving.steady is not None
-        steady, targets, steps = serving.steady, serving.targets, 1.0
+        steady, targets, steps = serving.steady, serving.targets, serving.steps_per_token
         if prefills:
             steady, targets, steps = steady.prefilling, Targets(ttft=targets.ttft), 0.0
         high = steady.capacity.load * serving.plan.dp
@@ -135,7 +135,7 @@ class LoadPlan:
             iteration = self.steady._iterations_seen(arrivals)[-1]
             if self.targets.tpot is not None and iteration * self.steps > self.targets.tpot:
                 return False
-            arrivals = min(load * iteration / self.steady.engine.groups, self.steady.full)
+            arrivals = min(load * iteration / self.steady.engine.groups, self.steady.most_arrivals)
         state = self.steady.at_load(load)
         return state is not None and self.targets.missed(state, self.steps) is None
 
@@ -212,7 +212,7 @@ def look(
     if serving is None:
         return None
     if not serving.fits:
-        memory = serving.memory(0)
+        memory = serving.memory(serving.draft_length)
         survey.see_memory(memory["fixed"] + memory["sequence"], serving.capacity_bytes)
         survey.reject(MEMORY)
         return None
@@ -226,8 +226,9 @@ def add(survey: Survey, question: InferenceQuestion, fields: dict[str, Any]) -> 
         return
     assert serving.steady is not None
     alone = serving.steady.alone
-    survey.see_times(alone.first_token, alone.iteration if question.generate > 1 else None)
-    missed = serving.targets.missed(alone, 1.0)
+    steps = serving.steps_per_token
+    survey.see_times(alone.first_token, alone.iteration * steps if question.generate > 1 else None)
+    missed = serving.targets.missed(alone, steps)
     if missed is not None:
         survey.reject(MISSED[missed])
         return

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...serve.point import describe
+from ...spending.prices import rent_of
 from . import spent
 from .batch import BatchPlan
 from .pools import Pair
-from .space import TRIED
+from .space import SERVED, TRIED
 
 if TYPE_CHECKING:
     from ...serve.point import LoadPoint
@@ -72,7 +73,7 @@ class PlanRecord:
 
     def nested(self) -> dict[str, Any]:
         """All of it; pools as objects, null where there are none."""
-        fields = dict.fromkeys(TRIED) | self.fields
+        fields = dict.fromkeys((*TRIED, *SERVED)) | self.fields
         return {**fields, **self.measures, "pools": self.pools or None}
 
     def flat(self) -> dict[str, Any]:
@@ -211,7 +212,7 @@ def _of_pair(pair: Pair) -> Parts:
 def _rates(question: InferenceQuestion, load: float) -> dict[str, Any]:
     """Measures that follow from requests a second; the others without a value."""
     rate = load * question.generate
-    price = question.base.system.quantities.get("price_per_hour")
+    price = rent_of(question.base.system)
     found: dict[str, Any] = dict.fromkeys(MEASURES)
     return found | {
         "devices": question.devices,
@@ -230,5 +231,6 @@ def _point(plan: LoadPlan) -> LoadPoint:
 
 def _bytes_held(serving: Serving, sequences: float) -> float:
     """Bytes on the fullest device with so many sequences in a replica, or as many as it holds."""
-    memory = serving.memory(0)
-    return memory["fixed"] + memory["sequence"] * min(max(1.0, sequences), serving.limit(0))
+    length = serving.draft_length
+    memory = serving.memory(length)
+    return memory["fixed"] + memory["sequence"] * min(max(1.0, sequences), serving.limit(length))

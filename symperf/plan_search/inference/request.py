@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...common.errors import InputError, nearest, quote
 from ...infer.formats import KV_BYTES
+from ...infer.memory_rule import MEMORY_LIMITS
 from ...infer.rules import require_decoder
 from ...plans.plan import FIELDS as PLAN
 from ...plans.plan import positive_integer
 from ...serve.request import ServingRequest
+from ...serve.speculation import checked_acceptance
+from ...spending.prices import rent_of
+from ...systems.quantities import check_number
 from ..request import check_mapping
 from .records import JOULES
 from .space import FIELDS, LAYOUT, LIMITED
@@ -43,8 +47,8 @@ def check_fields(given: Mapping[str, Any], *, batch: bool) -> dict[str, tuple[An
 def _require_known(where: str, name: str, names: Iterable[str], *, batch: bool) -> None:
     if name not in names:
         raise InputError(f"{where}: no choice {quote(name)} in a search for inference{nearest(name, names)}")
-    if name == "chunk" and batch:
-        raise InputError(f"{where}: chunk means something for the largest load only, found a batch")
+    if name in ("chunk", "max_num_seqs", "draft_length") and batch:
+        raise InputError(f"{where}: {name} means something for the largest load only, found a batch")
     if name in ("micro_batch", "batch") and not batch:
         raise InputError(f"{where}: {name} means something with a batch only, found none: requests arrive at random")
 
@@ -53,6 +57,10 @@ def _check(name: str, value: Any) -> Any:
     value = value.item() if hasattr(value, "item") else value
     if name in LIMITED:
         return positive_integer(name, value)
+    if name in ("max_num_seqs", "draft_length"):
+        return positive_integer(name, value, lowest=0)
+    if name == "memory_utilization":
+        return check_number(value, MEMORY_LIMITS[name], name)
     if name == "kv_precision":
         if not isinstance(value, str) or value not in KV_BYTES:
             raise InputError(f"kv_precision: found {quote(value)}, expected {' or '.join(KV_BYTES)}")
@@ -99,10 +107,40 @@ def check_order(by: str | None, question: InferenceQuestion) -> str:
     if name == "cost":
         check_priced(question)
     if name in JOULES:
+        _require_undrafted(question, "by")
         energy_basis(question)
-    if name == "tokens_per_dollar" and "price_per_hour" not in question.base.system.quantities:
+    if name == "tokens_per_dollar" and rent_of(question.base.system) is None:
         raise InputError(f"by: {name} needs price_per_hour, which system {question.system.name} does not have; set it")
     return name
+
+
+def _require_undrafted(question: InferenceQuestion, where: str) -> None:
+    """Refuse to count joules of drafted tokens.
+
+    Raises:
+        InputError: something drafts.
+    """
+    if question.draft is not None:
+        raise InputError(f"{where}: joules are not told of drafted tokens, expected no draft or another order")
+
+
+def _check_draft(question: InferenceQuestion, *, disaggregate: bool) -> None:
+    """Refuse drafted tokens where nothing drafts, and questions that are not answered with them.
+
+    Raises:
+        InputError: naming what does not go together.
+    """
+    if question.draft is None:
+        told = {"draft_length": question.required.get("draft_length"), "acceptance": question.acceptance}
+        for name, given in told.items():
+            if given is not None and given != (0,):
+                raise InputError(f"{name}: means something with a draft model only, found none (draft or speculate)")
+        return
+    checked_acceptance(question.acceptance)
+    others = {"batch": question.batch, "disaggregate": disaggregate, "emit": question.software.name}
+    for name, found in others.items():
+        if found:
+            raise InputError(f"{name}: found together with drafted tokens, expected a search for the largest load only")
 
 
 def check_question(question: InferenceQuestion, *, disaggregate: bool, front: bool = False) -> None:
@@ -112,6 +150,7 @@ def check_question(question: InferenceQuestion, *, disaggregate: bool, front: bo
         InputError: bad figures; constraints that contradict each other.
     """
     ServingRequest(question.prompt, question.generate, question.ttft, question.tpot)  # checks them
+    _check_draft(question, disaggregate=disaggregate)
     if not question.batch:
         require_decoder(question.model)
         if question.ttft is None and question.tpot is None and not front:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...common.errors import InputError
 from ...infer.stack import DEFAULT
+from ...models.draft_heads import draft_of
 from ...plans.arguments import load_model, load_system
 from ...plans.plan import positive_integer
 from ..request import check_mapping, check_values
@@ -125,6 +126,8 @@ def answer_search(
     pareto: bool = False,
     axes: Sequence[str] | None = None,
     software: Software | None = None,
+    draft: Model | None = None,
+    acceptance: float | Sequence[float] | None = None,
     progress: Progress | None = None,
 ) -> InferenceAnswer:
     """Search the plans; the arguments are those of `symperf.search_inference`, and a software that runs them.
@@ -145,10 +148,10 @@ def answer_search(
     if positive_integer("top", top) > MOST:
         raise InputError(f"top: found {top}, expected at most {MOST}")
     runs = software or Software()
-    questions = tuple(
-        InferenceQuestion(model, system, n, prompt, generate, ttft, tpot, batches, stack, given, required, most, runs)
-        for n in _counts(devices)
-    )
+    accepted = acceptance if acceptance is None or isinstance(acceptance, int | float) else tuple(acceptance)
+    of_load = prompt, generate, ttft, tpot, batches, stack
+    limited = given, required, most, runs, draft, accepted
+    questions = tuple(InferenceQuestion(model, system, n, *of_load, *limited) for n in _counts(devices))
     for question in questions:
         check_question(question, disaggregate=disaggregate, front=pareto)
     answer = InferenceAnswer(questions, check_order(by, questions[0]), top)
@@ -239,6 +242,9 @@ def search_inference(
     require: Mapping[str, Any] | None = None,
     pareto: bool = False,
     axes: Sequence[str] | None = None,
+    draft: Model | str | os.PathLike[str] | None = None,
+    speculate: str | None = None,
+    acceptance: float | Sequence[float] | None = None,
     **words: Any,
 ) -> pd.DataFrame:
     """The best plans to serve a model, of all that are legal.
@@ -260,9 +266,13 @@ def search_inference(
         stack: name of a serving software's profile, or the path of one.
         max_memory: bytes on a device that a plan may use, or a text with a unit; by default its capacity.
         require: values that a field may take, one or a list: `tp`, `pp`, `dp`, `ep`, `precision`, `kv_precision`,
-            `chunk`, and with a batch `micro_batch` and `batch`.
+            `chunk`, and with a batch `micro_batch` and `batch`; of a server `max_num_seqs`, `memory_utilization` and
+            `draft_length` (0: no draft).
         pareto: return the Pareto front, and not the `top`; limits of latency may then be left out.
         axes: of the front, some of `front.AXES`; by default throughput of a device and interactivity of a user.
+        draft: a draft model or a head's file, whose lengths are tried, and no draft beside them.
+        speculate: the way of drafting, as in `symperf.serving`.
+        acceptance: of drafted tokens, as in `symperf.serving`.
         words: limits such as `max_tp=8`, required fields such as `precision="bf16"`, values of symbols.
 
     Returns:
@@ -280,8 +290,9 @@ def search_inference(
 
     limits = {name.removeprefix("max_"): words.pop(name) for name in list(words) if name.startswith("max_")}
     fields = {name: words.pop(name) for name in list(words) if name in FIELDS}
+    loaded = load_model(model)
     found = answer_inference(
-        load_model(model),
+        loaded,
         load_system(system),
         devices=devices,
         prompt=prompt,
@@ -299,6 +310,8 @@ def search_inference(
         values=words,
         pareto=pareto,
         axes=axes,
+        draft=draft_of(loaded, draft, speculate),
+        acceptance=acceptance,
     )
     if not found.whole:
         raise KeyboardInterrupt  # a table does not show that it is of a part

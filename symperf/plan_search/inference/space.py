@@ -19,6 +19,7 @@ from ...plans.plan import Plan
 from ...plans.validity import MODEL_RULES, run_values
 from ...runs.inference_run import InferenceRun
 from ...serve.request import CHUNK, ServingRequest
+from ...serve.workload import Workload
 from ..space import divisors
 from .shared import Shared
 from .times import SearchedServing
@@ -38,8 +39,12 @@ OPENED = tuple(name for name, field in PLAN.items() if field.inference == "read"
 """Fields of a plan that have their default, unless `require` gives them values."""
 TRIED = (*PLAN_FIELDS, "kv_precision", "chunk", "batch")
 """Fields of which a search tries values."""
-FIELDS = (*TRIED, *OPENED)
+SERVED = ("max_num_seqs", "memory_utilization", "draft_length")
+"""Options of a server that have its default unless `require` gives values; lengths are tried where something drafts."""
+FIELDS = (*TRIED, *SERVED, *OPENED)
 """What may be asked for by `require`."""
+DRAFTED = (0, 1, 2, 3, 4, 5)
+"""Tokens drafted for a step that are tried; 0: none are, and there is nothing that drafts."""
 LIMITED = (*(name for name in PLAN_FIELDS if PLAN[name].whole), "chunk", "batch")
 """What may have a largest value."""
 CHUNKS = (512, 1024, CHUNK, 8192)
@@ -81,6 +86,8 @@ class InferenceQuestion:
         required: values that a field may take, by field.
         limits: largest values, by field.
         software: what a software runs, where only that is sought.
+        draft: what drafts tokens; None: nothing.
+        acceptance: of drafted tokens, as a request has it.
         shared: what is learnt of replicas.
     """
 
@@ -97,6 +104,8 @@ class InferenceQuestion:
     required: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
     limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
     software: Software = dataclasses.field(default_factory=Software)
+    draft: Model | None = None
+    acceptance: float | tuple[float, ...] | None = None
     shared: Shared = dataclasses.field(default_factory=Shared, compare=False, repr=False)
 
     @cached_property
@@ -121,6 +130,7 @@ class InferenceQuestion:
             found |= {"batch": self.batch, "micro_batch": tuple(every)}
         else:
             found |= {"chunk": CHUNKS}
+            found |= {} if self.draft is None else {"draft_length": DRAFTED}
         found |= self.required
         if caches := self.software.caches:
             found["kv_precision"] = tuple(name for name in found["kv_precision"] if name in caches)
@@ -179,16 +189,27 @@ class InferenceQuestion:
         Raises:
             InputError: it cannot run.
         """
-        chunk = fields.get("chunk", CHUNK)
+        chunk, length = fields.get("chunk", CHUNK), fields.get("draft_length") or None
+        asked = ServingRequest(
+            self.prompt,
+            self.generate,
+            self.ttft,
+            self.tpot,
+            chunk=chunk,
+            acceptance=self.acceptance if length else None,
+            draft_length=length,
+            workload=Workload(max_num_seqs=fields.get("max_num_seqs")),
+        )
         return SearchedServing(
             self.shared,
             self.model,
             self.system,
             self.plan(fields),
-            ServingRequest(self.prompt, self.generate, self.ttft, self.tpot, chunk=chunk),
+            asked,
+            draft=self.draft if length else None,
             stack=self.stack,
             kv_precision=fields.get("kv_precision"),
-            values=dict(self.values),
+            values=self._values(fields),
         )
 
     def inference(self, fields: Mapping[str, Any]) -> InferenceRun:
@@ -206,5 +227,10 @@ class InferenceQuestion:
             generate=self.generate,
             stack=self.stack,
             kv_precision=fields.get("kv_precision"),
-            values=dict(self.values),
+            values=self._values(fields),
         )
+
+    def _values(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of symbols under a plan: those of the question, and what a server takes of the memory."""
+        taken = fields.get("memory_utilization")
+        return {**self.values, **({} if taken is None else {"memory_utilization": taken})}

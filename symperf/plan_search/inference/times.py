@@ -5,6 +5,7 @@ The same instructions as those of `batching.engine`, on a block of whole numbers
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,7 +36,7 @@ SINGLE = 6
 
 @dataclass(frozen=True)
 class BlockTimes(ModelTimes):
-    """Iterations of a model without a draft model."""
+    """Iterations of a model, and of what drafts for it."""
 
     blocks: dict[tuple[float, int, float], list[float]] = field(default_factory=dict)
 
@@ -50,7 +51,11 @@ class BlockTimes(ModelTimes):
             some = np.maximum(some, 1.0)
             groups = np.minimum(float(self.groups), some)
             values = {"decoding": some / groups, "chunk_tokens": tokens, "groups_in_flight": groups}
-            found = block(self.target, kind, **values, prefilling_ranks=ranks)
+            values["prefilling_ranks"] = ranks
+            found = block(self.target, kind, **values, step_tokens=self.draft_length + 1.0)
+            if self.draft is not None:
+                found = found + block(self.draft, kind, **values, step_tokens=self.draft_reads)
+                found = found + (self.draft_length - 1) * block(self.draft, "decode", **values)
             self.blocks[tokens, number, ranks] = np.broadcast_to(found, some.shape).tolist()
         return self.blocks[tokens, number, ranks][place]
 
@@ -68,20 +73,22 @@ class SearchedServing(Serving):
 
     @property
     def _key(self) -> tuple[Any, ...]:
-        return self.evaluators[0].key  # type: ignore[attr-defined,no-any-return]
+        keys = (each.key for each in self.evaluators)  # type: ignore[attr-defined]
+        return (*keys, self.draft_length, self.run.stack.apart)
 
     def times(self, length: int) -> ModelTimes:
-        """The iterations; a search has no draft model."""
-        assert not length
-        return get_or_make(
-            self.shared.times, (*self._key, self.plan.pp), lambda: BlockTimes(self.evaluators[0], self.plan.pp)
-        )
+        """The iterations with a draft length, by blocks."""
+        usual = super().times(length)
+        assert isinstance(usual, ModelTimes)
+        fields = {each.name: getattr(usual, each.name) for each in dataclasses.fields(usual) if each.name != "known"}
+        return get_or_make(self.shared.times, (*self._key, length, self.plan.pp), lambda: BlockTimes(**fields))
 
     def room(self, length: int, **values: float) -> Room:
         """What fits on the devices of a replica, as `Serving` tells it: memory has symbols that times have not."""
         program, bound = parts_program(self.run.structure), self.run.bound
         read = (bound[name][0] for name in (*program.inputs, "memory_capacity", "memory_utilization") if name in bound)
-        key = (self.run.structure, self.plan.micro_batch, self.chunk, *read, *values.items())
+        capped = self.asked.workload.max_num_seqs, length
+        key = (self.run.structure, self.plan.micro_batch, self.chunk, capped, *read, *values.items())
         return get_or_make(self.shared.rooms, key, lambda: super(SearchedServing, self).room(length, **values))
 
     @cached_property
@@ -89,9 +96,9 @@ class SearchedServing(Serving):
         """The steady states of a replica; None where not one sequence fits."""
         if not self.fits:
             return None
-        engine = self.engine(0)
+        engine = self.engine(self.draft_length)
         request = engine.prompt, engine.generate, engine.chunks, engine.chunk_prompts
-        numbers = (*request, engine.groups, engine.limit, engine.ranks)
+        numbers = (*request, engine.steps, engine.groups, engine.limit, engine.limited_by, engine.ranks)
         return get_or_make(self.shared.states, (*self._key, *numbers), lambda: SharedSteady(engine))
 
 

@@ -10,9 +10,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...formulas.kernels import attention as att
+from ...formulas.kernels import documents, windows
 from ...formulas.kernels import elementwise as ew
-from ...formulas.kernels import windows
-from ...formulas.language.symbols import activation_bytes, mask_bytes, micro_batch, sliding_window, statistic_bytes
+from ...formulas.language.symbols import (
+    activation_bytes,
+    document_length,
+    mask_bytes,
+    micro_batch,
+    sliding_window,
+    statistic_bytes,
+)
 from ...models import attention_widths as widths
 from ...operations.schedule import Op, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
@@ -72,9 +79,17 @@ class AttentionCore:
     # --- what the flash kernel needs
 
     @property
+    def seen(self) -> Any:
+        """Keys of the sequence, or of the document, in which a query is."""
+        return document_length if self.structure.documents else self.keys
+
+    @property
     def work(self) -> Any:
         """FLOPs of the forward flash kernel over whole sequences: the pairs that the mask leaves."""
         heads, width = self.shapes.heads, widths.core_width(self.kind)
+        if self.structure.documents:
+            pairs = documents.packed_pairs(self.queries, document_length, self._document_pairs())
+            return windows.masked_attention_flops(micro_batch, pairs, heads, width)
         if not self.masked and self.windowed:
             pairs = windows.two_sided_pairs(self.queries, sliding_window)
             return windows.masked_attention_flops(micro_batch, pairs, heads, width)
@@ -84,6 +99,16 @@ class AttentionCore:
             count = windows.chunk_pairs if self.architecture.chunked_attention else windows.window_pairs
             return windows.masked_attention_flops(micro_batch, count(self.queries, sliding_window), heads, width)
         return att.flash_flops(micro_batch, self.queries, heads, width)
+
+    def _document_pairs(self) -> Any:
+        """Pairs that the mask leaves of a document as long as that of the mean token."""
+        length = document_length
+        if self.windowed and not self.masked:
+            return windows.two_sided_pairs(length, sliding_window)
+        if self.windowed:
+            count = windows.chunk_pairs if self.architecture.chunked_attention else windows.window_pairs
+            return count(length, sliding_window)
+        return windows.causal_pairs(length) if self.masked else length**2
 
     def traffic(self, queries: Any, keys: Any, heads: Any, key_value_heads: Any) -> Any:
         """Bytes of the forward flash kernel."""

@@ -69,7 +69,7 @@ class Blocks:
             return self.kernels.reduce_scatter(path, message, self.group)
         return self.kernels.all_reduce(path, message, self.group)
 
-    def beside(self, work: Op, transfer: Op | None) -> Node:
+    def beside(self, work: Node, transfer: Op | None) -> Node:
         """Work with a transfer that may hide behind it."""
         return work if transfer is None else Overlap(work, transfer, overlap_tp)
 
@@ -142,6 +142,22 @@ class Blocks:
             work = FLOPS_PER_ELEMENT["dropout"] + FLOPS_PER_ELEMENT["residual"]
             return self.kernels.stream(f"{path}/{phase}", traffic, n, work)
         return self.kernels.stream(f"{path}/{phase}", self.added(n), n, FLOPS_PER_ELEMENT["residual"])
+
+    def residual_norm(self, path: str, phase: str) -> Op:
+        """Dropout, the addition to the stream, and the norm behind it, in one kernel."""
+        n, work = self.stream_elements, FLOPS_PER_ELEMENT["residual"] + FLOPS_PER_ELEMENT["norm"]
+        traffic = ew.residual_norm_bytes(n, activation_bytes)
+        if self.structure.dropout:
+            traffic, work = traffic + n * mask_bytes, work + FLOPS_PER_ELEMENT["dropout"]
+        return self.kernels.stream(f"{path}/{phase}", traffic, n, work)
+
+    def residual_norm_backward(self, path: str) -> Op:
+        """Their gradients; with dropout that of the branch is another than that of the stream."""
+        n, work = self.stream_elements, FLOPS_PER_ELEMENT["residual"] + FLOPS_PER_ELEMENT["norm backward"]
+        traffic = ew.residual_norm_backward_bytes(n, activation_bytes)
+        if self.structure.dropout:
+            traffic, work = traffic + n * (activation_bytes + mask_bytes), work + FLOPS_PER_ELEMENT["dropout"]
+        return self.kernels.stream(f"{path}/backward", traffic, n, work)
 
     def addition(self, path: str) -> Op:
         """An addition of two tensors as long and wide as the stream, in the format of activations."""

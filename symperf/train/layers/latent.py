@@ -134,7 +134,7 @@ class LatentAttention(AttentionCore):
     def work(self) -> Any:
         """FLOPs of the forward flash kernel: causal, with unequal widths of keys and values."""
         widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
-        pairs = self.queries, self.keys + 1
+        pairs = self.queries, self.seen + 1
         return mla.expanded_attention_flops(micro_batch, *pairs, self.shapes.heads, *widths) / 2
 
     def traffic(self, queries: Any, keys: Any, heads: Any, key_value_heads: Any) -> Any:  # noqa: ARG002

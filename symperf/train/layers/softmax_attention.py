@@ -127,7 +127,7 @@ class SoftmaxAttention(AttentionCore):
             of = self.layer.norm_gradient_of if backward else self.layer.norm_of
             norm = of(self.path(f"query_key_norm/{phase}"), n)
         rotary = None
-        if self.architecture.positions == "rotary":
+        if self.architecture.positions == "rotary" and not (norm and self.structure.compiled):
             traffic, work = ew.rotary_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["rotary"]
             rotary = self.kernels.stream(self.path(f"rotary/{phase}"), traffic, n, work)
         return sequence(rotary, norm) if backward else sequence(norm, rotary)

@@ -136,9 +136,19 @@ class Decoder(Linears):
         """Whether a norm follows each part of a layer, too."""
         return self.architecture.block_norms == 4
 
+    @property
+    def chained(self) -> bool:
+        """Whether each addition to the stream and the norm behind it are one kernel.
+
+        The first norm of a model stands behind its embedding, and the last behind its layers: there are as many.
+        """
+        plain = self.architecture.block_norms == 2 and not self.architecture.parallel_block
+        several = self.architecture.hyper_connections or self.architecture.attention_residuals
+        return self.structure.compiled and plain and not several and not self.architecture.wide_stream
+
     def pre_norm(self, mixer: Mixer) -> bool:
-        """Whether a norm stands before a mixer; what the embeddings' norm gives needs no other."""
-        return "normalised_input" not in self.kind.traits or mixer is not self.mixers[0][0]
+        """Whether a norm of its own stands before a mixer; what the embeddings' norm gives needs no other."""
+        return (not self.chained and "normalised_input" not in self.kind.traits) or mixer is not self.mixers[0][0]
 
     def mixer_forward(self, beside: tuple[Mixer, ...], phase: str) -> Operations:
         """Mixers between their norm and the residual stream."""
@@ -192,11 +202,15 @@ class Decoder(Linears):
 
     def left(self, path: str, phase: str) -> Op:
         """What a part gave, added to the stream, or mixed with several."""
+        if self.chained:
+            return self.residual_norm(path, phase)
         several = self.architecture.hyper_connections
         return streams.leave(self, path, phase) if several else self.residual(path, phase)
 
     def left_backward(self, path: str) -> Op | Sequence:
         """Its gradients."""
+        if self.chained:
+            return self.residual_norm_backward(path)
         several = self.architecture.hyper_connections
         return streams.leave_backward(self, path) if several else self.residual_backward(path)
 
@@ -213,7 +227,7 @@ class Decoder(Linears):
             return []
         return [
             *self.entered(f"{self.root}/mlp/", phase),
-            self.norm(f"{self.root}/mlp/norm", phase) if self.architecture.block_norms > 1 else None,
+            self.norm(f"{self.root}/mlp/norm", phase) if self.mlp_norm else None,
             *self.mlp_forward(phase),
             *(self.experts.forward(phase) if self.experts else ()),
             self.norm(f"{self.root}/mlp/post_norm", phase) if self.post_norm else None,
@@ -229,9 +243,14 @@ class Decoder(Linears):
             self.norm_backward(f"{self.root}/mlp/post_norm") if self.post_norm else None,
             *(self.experts.backward() if self.experts else ()),
             *self.mlp_backward(),
-            self.norm_backward(f"{self.root}/mlp/norm") if self.architecture.block_norms > 1 else None,
+            self.norm_backward(f"{self.root}/mlp/norm") if self.mlp_norm else None,
             *self.entered_backward(f"{self.root}/mlp/"),
         ]
+
+    @property
+    def mlp_norm(self) -> bool:
+        """Whether a norm of its own stands before the MLP."""
+        return self.architecture.block_norms > 1 and not self.chained
 
     def mlp_forward(self, phase: str) -> Operations:
         """The dense MLP, if the layer has one."""

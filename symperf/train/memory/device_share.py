@@ -22,9 +22,11 @@ from ...formulas.memory import stage_memory as each
 from ...formulas.parallel import dual_pipe as dual
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import zero_bubble as zb
+from ...models import counts
 from ...operations.dealing import Dealing, middle_layers
 from ...operations.groups import expert_shard_groups, shard_groups
 from ...operations.laid_out import LaidOut
+from ..layers.adapters import adapter_parameters
 from .device_counts import dealt_parameters
 from .end_counts import fullest_ends, stage_ends
 from .multi_token_counts import module_parameters, modules_on_fullest, modules_on_stage
@@ -65,6 +67,18 @@ class DeviceShare:
         """Of these, those that are trained."""
         return self._dealt(self.structure.frozen)
 
+    @cached_property
+    def adapters(self) -> tuple[Any, Any]:
+        """Parameters of the adapters of its layers, those beside routed experts apart."""
+        dense: Any = 0
+        routed: Any = 0
+        for count, kind in counts.kinds_with_counts(self.structure.architecture):
+            layers, (own, of_experts) = self.layers_of(count), adapter_parameters(self.structure, kind)
+            dense, routed = dense + layers * own, routed + layers * of_experts
+        if self.structure.schedule == "dualpipe":
+            return dual.dual_pipe_parameters(dense), dual.dual_pipe_parameters(routed)
+        return dense, routed
+
     def _dealt(self, frozen: tuple[str, ...]) -> tuple[Any, Any]:
         dense, experts = dealt_parameters(self.structure.architecture, self.layers_of, frozen)
         if self.structure.schedule == "dualpipe":
@@ -94,17 +108,20 @@ class DeviceShare:
             of_module = module_parameters(architecture)
             found["multi_token"] = modules * of_module[0]
             found |= {"multi_token_experts": modules * of_module[1]} if architecture.routed else {}
+        if self.structure.adapted:
+            dense, routed = self.adapters
+            found |= {"adapters": dense} | ({"adapter_experts": routed} if routed != 0 else {})
         return found
 
     @cached_property
     def whole(self) -> tuple[Any, Any]:
         """All its parameters: those that are no routed expert's, and those that are."""
-        return _in_two(self.parameters)
+        return in_two(self.parameters)
 
     @cached_property
     def trained(self) -> tuple[Any, Any]:
         """Of these, those that are trained."""
-        return _in_two(self.trained_parameters)
+        return in_two(self.trained_parameters)
 
     def sharded(self, parameters: tuple[Any, Any], zero: int) -> Any:
         """Of dense parameters and those of experts, what a rank has where they are sharded from a ZeRO stage on."""
@@ -121,7 +138,7 @@ class DeviceShare:
         return self.sharded(self.trained, 1)
 
 
-def _in_two(parameters: dict[str, Any]) -> tuple[Any, Any]:
+def in_two(parameters: dict[str, Any]) -> tuple[Any, Any]:
     """Parameters by name as two sums: of what is no routed expert's, and of what is."""
     groups: tuple[list[Any], list[Any]] = [], []
     for name, count in parameters.items():

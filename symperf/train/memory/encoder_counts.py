@@ -36,7 +36,14 @@ ENCODED = {"context": "none", "stages": "even", "sequence_parallel": False, "pro
 
 def encoder_structure(structure: Structure, part: EncoderPart) -> Structure:
     """The structure of an encoder's layers."""
-    other: dict[str, Any] = {**ENCODED, "some_layers": False, "misaligned": (), "segments": (), "encoders": ()}
+    other: dict[str, Any] = {
+        **ENCODED,
+        "some_layers": False,
+        "misaligned": (),
+        "segments": (),
+        "encoders": (),
+        "adapted": (),
+    }
     return dataclasses.replace(
         structure, architecture=part.architecture, attention="flash", sent=(), frozen=(), **other
     )

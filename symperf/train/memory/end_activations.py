@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ...formulas.kernels import losses
 from ...formulas.language import symbols as sym
 from ...formulas.language.symbols import hidden_size, micro_batch
 from ...formulas.memory import saved_activations as saved
@@ -79,4 +80,30 @@ def head_kept(structure: Structure, shapes: Shapes) -> Any:
             # Input of the product, of the activation function, of the norm and of the logits' product.
             norm += 3 * each
     read = each if gradients.trains(gradients.vocabulary) else ZERO
-    return norm + read + saved.logits_kept_bytes(shapes.tokens, shapes.vocabulary)
+    return norm + read + logits_kept(structure, shapes)
+
+
+def logits_kept(structure: Structure, shapes: Shapes) -> Any:
+    """Bytes of logits that the loss holds at once: in 32 bits where unfused, else in 16, or a number a token if cut.
+
+    Where chunks have their backward pass at once, the gradient of the head's input is kept until the layers' pass.
+    """
+    tokens, columns = shapes.tokens, shapes.vocabulary
+    if structure.loss == "unfused":
+        return saved.logits_kept_bytes(tokens, columns)
+    if structure.loss == "cut":
+        return saved.logits_kept_bytes(tokens, 1)
+    chunks = chunks_of(structure, columns)
+    gradient = saved.input_kept_bytes(tokens, hidden_size) if chunks != 1 else ZERO
+    return gradient + losses.fused_logits_kept_bytes(tokens, columns, sym.activation_bytes, chunks)
+
+
+def chunks_of(structure: Structure, columns: Any) -> Any:
+    """Chunks of tokens that the loss takes one by one, over `columns` of the vocabulary."""
+    match structure.loss:
+        case "chunked":
+            return sym.loss_chunks
+        case "fused-linear":
+            return losses.linear_loss_chunks(columns, hidden_size)
+        case _:
+            return sympy.S.One

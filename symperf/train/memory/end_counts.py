@@ -61,7 +61,8 @@ def first_end(structure: Structure, frozen: Collection[str] = ()) -> Any:
         return total if "embedding" in frozen else total + tables
     if {"embedding", "table"} & {*frozen}:
         table = par.linear_parameters(hidden_size, ceil_div(vocab_size, tp))
-        rest = ZERO if "embedding" in frozen else sympy.expand(tables - table)
+        alone = "embedding" in frozen or "embedding" not in end_classes(structure.architecture)
+        rest = ZERO if alone else sympy.expand(tables - table)
         return total + rest + (ZERO if "table" in frozen else table)
     return total + tables
 

@@ -26,6 +26,7 @@ from ...formulas.memory import stage_memory as each
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
+from ...operations.vocabulary import pad_vocabulary
 from ...plans.gradients import gradients_of
 from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
@@ -45,6 +46,7 @@ from .multi_token_counts import (
 from .saved_activations import layer_activations, unneeded_below
 from .state_memory import SHARDED_FROM as SHARDED_FROM
 from .state_memory import gathered_memory, state_terms
+from .stored_weights import widened_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +71,7 @@ def footprint(structure: Structure) -> dict[str, Any]:
     if structure.told_apart:
         return of_largest(stage_footprint(structure), dealing_of(structure))
     share = fullest_share(structure)
-    return _terms(share, _activations(share))
+    return pad_vocabulary(structure, _terms(share, _activations(share)))
 
 
 def memory(structure: Structure) -> Any:
@@ -98,7 +100,7 @@ def of_largest(terms: dict[str, Any], dealing: Dealing) -> dict[str, Any]:
 def stage_footprint(structure: Structure) -> dict[str, Any]:
     """The same terms on the device of stage i, in the symbol `stage_number`."""
     share = stage_share(structure)
-    return _terms(share, _stage_activations(share))
+    return pad_vocabulary(structure, _terms(share, _stage_activations(share)))
 
 
 def stage_forms(structure: Structure) -> dict[str, Any]:
@@ -118,7 +120,7 @@ def host_footprint(structure: Structure) -> dict[str, Any]:
     share = fullest_share(structure)
     weights = share.sharded(share.layer_parameters, 3)
     activations = stage_activations(share, share.in_flight) if "activations" in structure.offload else 0
-    return host_terms(structure, share.updated_parameters, weights, activations)
+    return pad_vocabulary(structure, host_terms(structure, share.updated_parameters, weights, activations))
 
 
 def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
@@ -126,6 +128,8 @@ def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
     found = state_terms(structure, share)
     if structure.zero == 3:
         found["workspace/gathered"] = gathered_memory(structure)
+    if structure.stored:
+        found["workspace/widened"] = widened_memory(structure)
     if structure.context != "none":
         found["workspace/context"] = context_workspace(structure)
     if {"activations", "weights"} & set(structure.offload):

@@ -17,6 +17,7 @@ from ...formulas.kernels import matmul
 from ...formulas.language.atoms import above_one, ceil_div
 from ...formulas.language.symbols import (
     batch,
+    document_length,
     hidden_size,
     num_multi_token_layers,
     num_streams,
@@ -123,7 +124,8 @@ def module_activations(structure: Structure) -> Any:
         return found - one
     plain = dataclasses.replace(structure, recompute="none") if structure.recompute == "full" else structure
     projection = read_kept(structure, stream, projected_width(structure), "multi_token")
-    return found + projection + layer_activations(dataclasses.replace(plain, frozen=module_frozen(structure)), kind)
+    plain = dataclasses.replace(plain, frozen=module_frozen(structure), adapted=())
+    return found + projection + layer_activations(plain, kind)
 
 
 def module_logits(structure: Structure) -> Any:
@@ -139,11 +141,16 @@ def projected_width(structure: Structure) -> Any:
 # Products ---------------------------------------------------------------------------------------------------------
 
 
-def forward_flops(architecture: Architecture) -> tuple[Any, Any, Any]:
-    """FLOPs of the modules' forward pass over B sequences: attention scores, other products, and those of the head."""
+def forward_flops(architecture: Architecture, keys: Any = sequence) -> tuple[Any, Any, Any]:
+    """FLOPs of the modules' forward pass over B sequences: attention scores, other products, and those of the head.
+
+    Args:
+        architecture: of the model.
+        keys: tokens that a query attends to, masked or not.
+    """
     if not architecture.multi_token_head:
         return ZERO, ZERO, ZERO
-    found = dict(layers.layer_flops(architecture, architecture.module_kind, sequence, sequence))
+    found = dict(layers.layer_flops(architecture, architecture.module_kind, sequence, keys))
     scores = found.pop("attention_scores", ZERO)
     tokens, several = batch * sequence, architecture.hyper_connections
     rows = tokens * (1 + (num_streams if several else 1))
@@ -156,7 +163,8 @@ def forward_flops(architecture: Architecture) -> tuple[Any, Any, Any]:
 
 def recomputed_flops(structure: Structure) -> Any:
     """FLOPs of the modules that a step computes again."""
-    scores, products, _ = forward_flops(structure.architecture)
+    keys = document_length if structure.documents else sequence
+    scores, products, _ = forward_flops(structure.architecture, keys)
     if recomputes(structure):
         return scores + products
     return scores if structure.recompute == "selective" else ZERO

@@ -1,7 +1,8 @@
 """Bytes that a layer, by its kind, and the ends keep of a micro-batch for its backward pass.
 
-A frozen linear layer keeps no input: only the gradient of its weights reads that. All else is kept where gradients
-pass, frozen or not: inputs of norms and of activation functions, operands of attention, and what scans read.
+A frozen linear layer keeps no input, unless it has an adapter: only gradients of weights read that. All else is kept
+where gradients pass, frozen or not: inputs of norms and of activation functions, operands of attention, and what scans
+read.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ...models.architecture import RECURRENT, UNIFORM
 from ...models.own_sizes import in_own_sizes
 from ...operations.shapes import Shapes
 from ...plans.gradients import gradients_of
+from ..layers.adapters import adapters_kept
 from .saved_recurrent import recurrent_statistics, recurrent_width
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
     kept += saved.input_kept_bytes(stream, _side_width(architecture))
     kept += _beside_kept(structure, kind, shapes)
     if kind.ffn in ("dense", "dense_experts"):
-        kept += _inner_kept(structure, tokens, shapes.inner, "mlp")
+        kept += _inner_kept(structure, tokens, shapes.inner, "mlp", "down")
     if kind.ffn in ("experts", "dense_experts"):
         kept += _experts_kept(structure, shapes)
     if architecture.attention_residuals:
@@ -67,7 +69,7 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
         kept += _core_kept(structure, shapes, shapes.length)
     if kind.cross:
         kept += _cross_kept(structure, shapes)
-    return kept
+    return kept + adapters_kept(structure, kind) if structure.adapted else kept
 
 
 def _side_width(architecture: Architecture) -> Any:
@@ -113,9 +115,12 @@ def _streams_kept(tokens: Any) -> Any:
     return streams_kept(tokens) + saved.input_kept_bytes(tokens, hidden_size) + weights
 
 
-def read_kept(structure: Structure, tokens: Any, width: Any, part: str = "") -> Any:
-    """Bytes kept of an input that linear layers of a class alone read: in their products' format, unless frozen."""
-    if part in structure.frozen:
+def read_kept(structure: Structure, tokens: Any, width: Any, part: str = "", *layers: str) -> Any:
+    """Bytes kept of an input that linear layers of a class alone read: in their products' format, unless frozen.
+
+    Of frozen ones those keep it that have adapters.
+    """
+    if part and not gradients_of(structure).reads(part, *layers):
         return ZERO
     return (saved.input_kept_bytes if structure.products == "half" else low.product_input_kept_bytes)(tokens, width)
 
@@ -126,14 +131,14 @@ def _result_kept(structure: Structure, tokens: Any, width: Any, *, once: bool = 
     Where attention is frozen its output projection needs none: nor does eager attention, nor, unless `once`, is
     this another tensor than the kernel's.
     """
-    if "attention" in structure.frozen:
+    if not gradients_of(structure).reads("attention", "o"):
         return saved.input_kept_bytes(tokens, width) if once and structure.attention == "flash" else ZERO
     kept = saved.input_kept_bytes(tokens, width)
     return kept if structure.products == "half" else kept + low.product_input_kept_bytes(tokens, width)
 
 
-def _inner_kept(structure: Structure, tokens: Any, width: Any, part: str) -> Any:
-    """Bytes kept inside an MLP of an inner width; what its last product reads only if its class is trained."""
+def _inner_kept(structure: Structure, tokens: Any, width: Any, part: str, last: str) -> Any:
+    """Bytes kept inside an MLP of an inner width; what its last product reads only if that is trained or adapted."""
     if structure.products == "half":
         inner = saved.gated_mlp_kept_bytes if structure.architecture.gated_mlp else saved.mlp_kept_bytes
     else:
@@ -141,7 +146,7 @@ def _inner_kept(structure: Structure, tokens: Any, width: Any, part: str) -> Any
         inner = low.cast_gated_mlp_kept_bytes if gated else low.cast_mlp_kept_bytes
     kept = inner(tokens, width)
     relu = structure.architecture.activation == "relu"
-    if part in structure.frozen and (structure.architecture.gated_mlp or not relu):
+    if not gradients_of(structure).reads(part, last) and (structure.architecture.gated_mlp or not relu):
         kept -= read_kept(structure, tokens, width)
     # The gradient of ReLU reads its output, which the next product (or the gate's) keeps anyway, unless as a cast copy.
     once = structure.products == "half" or structure.architecture.gated_mlp
@@ -161,7 +166,14 @@ def _blocks(gradients: Gradients, kind: LayerKind) -> tuple[int, int]:
     Mixers side by side each scale what they read (transformers, FalconH1DecoderLayer), so each keeps its own.
     """
     architecture = gradients.architecture
-    mixed, fed = (bool(gradients.trained_in(kind) & each) for each in ({"attention"}, {"mlp", "experts", "router"}))
+    adapted, experts = gradients.adapts(kind), kind.ffn == "experts" and not architecture.shared_experts
+    mixed, fed = (
+        bool(gradients.trained_in(kind) & classes or adapted & layers)
+        for classes, layers in (
+            ({"attention"}, {"q", "k", "v", "q_a", "kv_a", "in"}),
+            ({"mlp", "experts", "router"}, set() if experts else {"gate", "up"}),
+        )
+    )
     own = (1 + len(kind.beside)) * mixed
     if kind.mixer == "none" or kind.ffn == "none":
         return own if kind.ffn == "none" else int(fed), max(architecture.block_norms // 2, 1)
@@ -208,7 +220,7 @@ def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
     if "differential" in kind.traits:
         kept += 2 * saved.input_kept_bytes(tokens, width)  # the results of both maps
     if architecture.attention_gate:
-        return kept + index + read_kept(structure, tokens, width, "attention")
+        return kept + index + read_kept(structure, tokens, width, "attention", "o")
     once = not (architecture.head_gate or "differential" in kind.traits)
     return kept + index + _result_kept(structure, tokens, width, once=once)
 
@@ -226,7 +238,8 @@ def _core_kept(structure: Structure, shapes: Shapes, keys: Any) -> Any:
 
 def _cross_kept(structure: Structure, shapes: Shapes) -> Any:
     """Bytes that attention to an encoder keeps: queries and the result; keys and values; and its core."""
-    results = 1 if "attention" in structure.frozen and structure.attention != "flash" else 2
+    read = gradients_of(structure).reads("attention", "o")
+    results = 2 if read or structure.attention == "flash" else 1
     own = results * saved.input_kept_bytes(shapes.tokens, shapes.attention_width)
     other = 2 * saved.input_kept_bytes(micro_batch * encoder_sequence, shapes.key_value_heads * shapes.head_dim)
     return own + other + _core_kept(structure, shapes, encoder_sequence)
@@ -243,18 +256,21 @@ def _recurrent_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> An
         kept += micro_batch * states * sym.state_bytes
     if kind.mixer == "ssm1" and structure.products != "half":
         kept += low.product_input_kept_bytes(shapes.tokens, sym.ssm_inner_size / tp)
-    return kept + read_kept(structure, shapes.tokens, result, "attention")
+    return kept + read_kept(structure, shapes.tokens, result, "attention", "out")
 
 
 def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
     """Bytes that latent attention keeps: narrow projections before and after their norms, heads, and the result."""
     architecture, tokens, heads = structure.architecture, shapes.tokens, shapes.heads
     ranks = sym.kv_lora_rank + (sym.q_lora_rank if architecture.query_compression else 0)
+    reads = gradients_of(structure).reads
     each = 2 * sym.qk_nope_head_dim + 2 * sym.qk_rope_head_dim + sym.v_head_dim
     kept = saved.input_kept_bytes(tokens, ranks + sym.qk_rope_head_dim + heads * each)
-    gates = 1 if "attention" in structure.frozen else 2
+    gates = 2 if reads("attention", "o") else 1
     kept += gates * saved.input_kept_bytes(tokens, heads * sym.v_head_dim) if architecture.attention_gate else ZERO
-    kept += read_kept(structure, tokens, ranks, "attention")
+    kept += read_kept(structure, tokens, sym.kv_lora_rank, "attention", "kv_b")
+    if architecture.query_compression:
+        kept += read_kept(structure, tokens, sym.q_lora_rank, "attention", "q_b")
     return kept + _result_kept(structure, tokens, heads * sym.v_head_dim)
 
 
@@ -290,7 +306,7 @@ def _selected_kept(structure: Structure, shapes: Shapes) -> Any:
     each = sym.qk_nope_head_dim + 2 * sym.kv_lora_rank + rope
     each -= sym.qk_nope_head_dim if "attention" in structure.frozen else 0
     kept = saved.input_kept_bytes(tokens, ranks + sym.kv_lora_rank + rope + heads * each)
-    kept += read_kept(structure, tokens, sym.q_lora_rank, "attention")
+    kept += read_kept(structure, tokens, sym.q_lora_rank, "attention", "q_b")
     return kept + _result_kept(structure, tokens, heads * sym.v_head_dim, once=False)
 
 
@@ -318,12 +334,12 @@ def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
     arriving = dealt.arriving_tokens(own, sym.num_experts_per_token, sym.token_imbalance) * sym.expert_tp
     hidden = layers.expert_hidden(architecture)
     kept = saved.logits_kept_bytes(own, sym.num_experts) + saved.input_kept_bytes(arriving, hidden)
-    kept += read_kept(structure, arriving, hidden, "experts")
+    kept += read_kept(structure, arriving, hidden, "experts", "experts")
     kept += read_kept(structure, own, hidden, "experts") if architecture.latent_experts else ZERO
     kept += saved.input_kept_bytes(own, hidden) if architecture.latent_expert_norm else ZERO
-    kept += _inner_kept(structure, arriving, sym.expert_intermediate_size / sym.expert_tp, "experts")
+    kept += _inner_kept(structure, arriving, sym.expert_intermediate_size / sym.expert_tp, "experts", "experts")
     if architecture.shared_experts:
-        kept += _inner_kept(structure, shapes.tokens, sym.shared_expert_intermediate_size / sym.tp, "experts")
+        kept += _inner_kept(structure, shapes.tokens, sym.shared_expert_intermediate_size / sym.tp, "experts", "down")
     return kept
 
 

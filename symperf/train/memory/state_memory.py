@@ -14,10 +14,12 @@ from ...formulas.memory import model_state
 from ...models import counts
 from ...operations.groups import expert_shard_groups, shard_groups
 from ...plans.gradients import gradients_of
+from ..layers.adapters import adapter_parameters
 from . import device_counts as device
 from .host_memory import kept_on_device
 from .matrices import held_matrices, held_modules, layer_matrices
 from .multi_token_counts import ANY, copies_table
+from .stored_weights import layer_bytes, weight_terms
 
 if TYPE_CHECKING:
     from ...plans.structure import Structure
@@ -29,16 +31,17 @@ SHARDED_FROM = {"optimizer": 1, "gradients": 2, "weights": 3}
 
 def state_terms(structure: Structure, share: DeviceShare) -> dict[str, Any]:
     """Weights, gradients and optimizer state of layers, ends and experts, each sharded as the ZeRO stage has it."""
-    parameters, trained = share.parameters, share.trained_parameters
+    trained = share.trained_parameters
     forms = {
-        "weights": {name: model_state.weights_memory(count, weight_bytes) for name, count in parameters.items()},
+        "weights": weight_terms(structure, share),
         "gradients": {name: model_state.gradients_memory(count, gradient_bytes) for name, count in trained.items()},
         "optimizer": _optimizer(structure, share, trained),
     }
     if structure.products != "half":
         forms["weights"] |= _copies(structure, share)
     found: dict[str, Any] = {}
-    for group in (("layers", "ends", "multi_token", "copies"), ("experts", "multi_token_experts", "expert_copies")):
+    dense = ("layers", "ends", "multi_token", "adapters", "copies")
+    for group in (dense, ("experts", "multi_token_experts", "adapter_experts", "expert_copies")):
         for state, terms in forms.items():
             for name in group:
                 if name in terms:
@@ -125,10 +128,14 @@ def gathered_memory(structure: Structure) -> Any:
         unit = dense * device.dense_parameters(architecture, kind) * (weight_bytes + gradient_bytes)
         if structure.frozen:
             held, trained = (device.dense_parameters(architecture, kind, each) for each in ((), structure.frozen))
-            unit = dense * (held * weight_bytes + trained * gradient_bytes)
+            own, of_experts = adapter_parameters(structure, kind)
+            trained += own
+            unit = dense * (layer_bytes(structure, kind, held) + own * weight_bytes + trained * gradient_bytes)
+            unit += experts * of_experts * (weight_bytes + gradient_bytes)
         if kind.ffn in ("experts", "dense_experts"):
-            each = weight_bytes if "experts" in structure.frozen else weight_bytes + gradient_bytes
-            unit += experts * device.expert_parameters(architecture, kind) * each
+            routed = device.expert_parameters(architecture, kind)
+            each = layer_bytes(structure, kind, routed, routed=True)
+            unit += experts * (each if "experts" in structure.frozen else each + routed * gradient_bytes)
         if structure.products != "half":
             matrices = [m for m in layer_matrices(architecture, kind) if m.linear]
             linear = sum(m.elements * (experts if m.routed else dense) for m in matrices)

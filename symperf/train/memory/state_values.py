@@ -31,12 +31,28 @@ STATE_DEFAULTS: Values = {
 }
 """Value and provenance."""
 
+_WIDE: Values = {
+    "activation_bytes": (4.0, "all in 32 bits"),
+    "weight_bytes": (4.0, "all in 32 bits"),
+    "gradient_bytes": (4.0, "all in 32 bits"),
+    "optimizer_bytes": (8.0, "two moments in 32 bits; the weights are their own master copy"),
+    "master_bytes": (0.0, "the weights are their own master copy"),
+}
 _BY_PRECISION: dict[str, Values] = {
+    "fp32": _WIDE,
+    "tf32": _WIDE,
     "fp8": {"product_input_bytes": (1.0, "FP8; scales of tensors or of 128 values are small")},
     "fp4": {"product_input_bytes": (0.5625, _NVFP4)},
 }
 _BY_OPTIMIZER: dict[str, Values] = {
     "adam-8bit": {"moment_bytes": (1.0, "8-bit moments, Dettmers et al. 2022")},
+}
+_BY_BASE: dict[str, Values] = {
+    "int8": {
+        "base_element_bytes": (1.0, "8 bits: LLM.int8(), Dettmers et al. 2022"),
+        "base_block": (4096.0, "a scale for each row of the weight, of about 4,096 values: assumed, 1,024 to 16,384"),
+        "base_scale_bytes": (4.0, "an FP32 scale for each row: bitsandbytes, Int8Params.SCB"),
+    },
 }
 _ELEMENT = Limits(BYTES, 1 / 16, 1000)
 _PART = Limits(FRACTION, 1e-6, 1.0, zero=True)
@@ -58,10 +74,10 @@ STATE_LIMITS: dict[str, Limits] = {
 """What values these symbols may take."""
 
 
-def defaults_of(optimizer: str, precision: str) -> Values:
-    """The values that an optimizer and a precision change.
+def defaults_of(optimizer: str, precision: str, base_precision: str | None = None) -> Values:
+    """The values that an optimizer, a precision and the format of a frozen base change.
 
     >>> defaults_of("adam-8bit", "fp8")["moment_bytes"][0], defaults_of("adam", "bf16")
     (1.0, {})
     """
-    return _BY_OPTIMIZER.get(optimizer, {}) | _BY_PRECISION.get(precision, {})
+    return _BY_OPTIMIZER.get(optimizer, {}) | _BY_PRECISION.get(precision, {}) | _BY_BASE.get(base_precision or "", {})

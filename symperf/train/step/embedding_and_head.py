@@ -26,9 +26,11 @@ from ...operations.shapes import FLOPS_PER_ELEMENT
 from ..layers import streams
 from ..layers.blocks import Blocks
 from ..layers.side_blocks import backward, forward
+from .loss import Loss
 
 if TYPE_CHECKING:
     from ...models.architecture import LayerKind
+    from ...operations.schedule import Node
     from ...plans.structure import Structure
 
 
@@ -268,7 +270,7 @@ class ModelEnds(Blocks):
 
     # --- logits and loss
 
-    def logits_forward(self) -> list[Op | None]:
+    def logits_forward(self) -> list[Node | None]:
         """Logits and the loss; over a sharded vocabulary with three small sums."""
         match self.architecture.head:
             case "none":
@@ -280,34 +282,22 @@ class ModelEnds(Blocks):
                     self.kernels.matmul(f"{self.root}/logits/forward", micro_batch, num_labels, hidden_size),
                     self.kernels.stream(f"{self.root}/loss/forward", loss, elements, FLOPS_PER_ELEMENT["loss"]),
                 ]
-        tokens, columns = self.shapes.tokens, self.shapes.vocabulary
-        loss = emb.cross_entropy_bytes(tokens, columns, activation_bytes, statistic_bytes)
-        return [
-            self.gather(f"{self.root}/gather/forward"),
-            self.kernels.matmul(f"{self.root}/logits/forward", tokens, columns, hidden_size),
-            self.kernels.stream(f"{self.root}/loss/forward", loss, tokens * columns, FLOPS_PER_ELEMENT["loss"]),
-            *(
-                self.kernels.all_reduce(f"{self.root}/loss/reduce_{name}", tokens * statistic_bytes, self.group)
-                for name in ("maximum", "target", "sum")
-            ),
-        ]
+        return [self.gather(f"{self.root}/gather/forward"), *Loss(self).forward()]
 
     def logits_backward(self) -> list[Any]:
         """Gradients of the head's product and of the loss over its logits."""
         if self.architecture.head == "none":
             return []
-        labels = self.architecture.head == "labels"
-        tokens, columns = (micro_batch, num_labels) if labels else (self.shapes.tokens, self.shapes.vocabulary)
-        loss = emb.cross_entropy_backward_bytes(tokens, columns, activation_bytes, statistic_bytes)
-        input_gradient = self.kernels.matmul(f"{self.root}/logits/backward_input", tokens, hidden_size, columns)
-        weight_gradient = self.kernels.weight_gradient(
-            f"{self.root}/logits/backward_weight", tokens, hidden_size, columns
-        )
-        stream = self.kernels.stream(
-            f"{self.root}/loss/backward", loss, tokens * columns, FLOPS_PER_ELEMENT["loss backward"]
-        )
-        if labels:
-            return [stream, input_gradient, weight_gradient]
+        if self.architecture.head == "labels":
+            loss = emb.cross_entropy_backward_bytes(micro_batch, num_labels, activation_bytes, statistic_bytes)
+            work = FLOPS_PER_ELEMENT["loss backward"]
+            path = f"{self.root}/logits"
+            return [
+                self.kernels.stream(f"{self.root}/loss/backward", loss, micro_batch * num_labels, work),
+                self.kernels.matmul(f"{path}/backward_input", micro_batch, hidden_size, num_labels),
+                self.kernels.weight_gradient(f"{path}/backward_weight", micro_batch, hidden_size, num_labels),
+            ]
+        stream, input_gradient, weight_gradient = Loss(self).backward()
         return [
             stream,
             self.beside(input_gradient, self.gather(f"{self.root}/gather/backward")),

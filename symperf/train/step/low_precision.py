@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 SIXTEEN_BITS = (
     *("/core/", "/router/", "/shared/gate/", "head/", "optimizer/", "/scan", "/conv", "/flash", "embedding/"),
     *("/ssm/narrow/", "/ssm/time_step/", "/gated_lru/gates/", "compress/", "/index_weights/", "/streams/"),
-    *("/vision/", "/audio/"),
+    *("/vision/", "/audio/", "/lora/"),
 )
 """Parts of the paths of products that stay in 16 bits: attention, routers, recurrences and what they read, the ends,
-Muon's; compressors and the weights of residual streams; encoders of images and sound."""
+Muon's; compressors and the weights of residual streams; encoders of images and sound; adapters."""
 
 
 def is_low(op: Op) -> bool:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ...formulas.language.atoms import above_one
 from ...formulas.language.symbols import cp, dp, overhead_latency, pp, tp
-from ...formulas.parallel.overheads import straggler_share
+from ...formulas.parallel.overheads import host_call_time, host_launch_time, straggler_share
 from ...operations.schedule import Idle, Op, Overlap, Repeat, executions, sequence, terms
 
 if TYPE_CHECKING:
@@ -15,20 +16,38 @@ if TYPE_CHECKING:
     from ...plans.structure import Structure
 
 
-def beside_launches(structure: Structure, work: Node, launch: Op) -> Node:
-    """One pass of one micro-batch through a stage, which takes as long as its launches do if these take longer.
+def beside_launches(structure: Structure, phase: str, work: Node, launches: tuple[Op, Op] | None = None) -> Node:
+    """One pass of one micro-batch through a stage, which takes as long as the host needs for it if that is longer.
 
-    All passes of a direction share an operation of one `launch`.
-
-    Collectives do not count: groups of one have none, and their latencies are fitted to whole calls, launch included.
+    Stages of other layers share the operations of one launch of a kernel and of one call of a collective.
     """
     if not structure.overheads:
         return work
-    counts = executions(work)
-    kernels: Any = sympy.Add(
-        *(counts[path] for path, leaf in terms(work).items() if isinstance(leaf, Op) and leaf.demand.message_bytes == 0)
-    )
-    return Overlap(work, Repeat(launch, kernels), sympy.S.One)
+    kernels, calls = host_work(work)
+    if launches is not None:
+        host = sequence(Repeat(launches[0], kernels), Repeat(launches[1], calls))
+    else:
+        called = Op(f"host/collectives/{phase}", host_call_time(calls)) if calls != 0 else None
+        host = sequence(Op(f"host/launches/{phase}", host_launch_time(kernels)), called)
+    return Overlap(work, host, sympy.S.One)
+
+
+def launches_of(phase: str) -> tuple[Op, Op]:
+    """One launch of a kernel and one call of a collective in a pass, which stages of other layers have in common."""
+    one = sympy.S.One
+    return Op(f"host/launches/{phase}", host_launch_time(one)), Op(f"host/collectives/{phase}", host_call_time(one))
+
+
+def host_work(node: Node) -> tuple[Any, Any]:
+    """The kernels that the host launches for a tree, and the collectives that it calls; groups of one have none."""
+    counts = executions(node)
+    kernels, calls = [], []
+    for path, leaf in terms(node).items():
+        if isinstance(leaf, Op) and leaf.demand.message_bytes == 0:
+            kernels.append(counts[path])
+        elif isinstance(leaf, Op):
+            calls.append(counts[path] * above_one(leaf.ranks))
+    return sympy.Add(*kernels), sympy.Add(*calls)
 
 
 def with_overheads(structure: Structure, step: Node) -> Node:

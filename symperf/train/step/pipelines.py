@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ...formulas.language.atoms import less_one
-from ...formulas.language.symbols import overlap_dp, overlap_parameters, overlap_pp, pp, vpp
+from ...formulas.language.symbols import overlap_dp, overlap_pp, pp, vpp
 from ...formulas.parallel import dual_pipe as dual
 from ...formulas.parallel import zero_bubble as zb
 from ...operations.schedule import Idle, Overlap, Repeat, Scheduled, part
@@ -40,15 +40,12 @@ def whole_passes(step: TrainingStep) -> list[Node | None]:
     """
     structure = step.structure
     stage, later = in_sequence(step.forward, step.backward), less_one(step.micro_batches)
-    reduction = None if structure.zero > 1 else step.gradient_reduction()
-    last = step.backward if reduction is None else Overlap(step.backward, reduction, overlap_dp)
-    last = with_gradients(structure, last, step.share.updated_parameters)
     if structure.told_apart:
         found: list[Node] = [paced_by_deciding_stages(step)]
     else:
         each = in_sequence(*_mean(step, step.later_sends)) if structure.schedule == "1f1b" else stage
         found = [Repeat(each, later), step.ends()]
-    return [_first_forward(step), *found, last, Idle(BUBBLE, waiting(step), sympy.S.One)]
+    return [step.first_forward(), *found, step.last_backward(), Idle(BUBBLE, waiting(step), sympy.S.One)]
 
 
 def _mean(step: TrainingStep, sends: Any) -> tuple[Node, Node]:
@@ -62,12 +59,6 @@ def waiting(step: TrainingStep) -> Node:
         return slots
     transfers = in_sequence(step.transfer("forward"), step.transfer("backward"))
     return in_sequence(slots, Repeat(transfers, overlap_pp * pp * less_one(vpp)))
-
-
-def _first_forward(step: TrainingStep) -> Node:
-    """The first forward pass, beside which ZeRO-1 and 2 may gather the parameters that were updated in shards."""
-    gather = step.parameter_gather() if step.structure.zero in (1, 2) else None
-    return step.forward if gather is None else Overlap(step.forward, gather, overlap_parameters)
 
 
 def split_schedule(step: TrainingStep) -> list[Node | None]:
@@ -87,16 +78,18 @@ def split_schedule(step: TrainingStep) -> list[Node | None]:
 
 
 def _split_equal_stages(step: TrainingStep) -> Scheduled:
-    passes = _split_passes(step.structure.schedule, (step.forward, step.backward))
+    named = _split_passes(step.structure.schedule, (step.forward, step.backward))
+    passes = [step.hosted_split(name, node) for name, node in named.items()]
     counts = (*(step.micro_batches,) * 3, *(sympy.S.Zero,) * (len(passes) - 3))
     return Scheduled(tuple(passes), counts, lambda *times: _split_time(step, times))
 
 
-def _split_passes(schedule: str, stage: tuple[Node, Node]) -> list[Node]:
+def _split_passes(schedule: str, stage: tuple[Node, Node]) -> dict[str, Node]:
     """The passes of a stage: forward, gradients of inputs, gradients of weights, and under DualPipe a pair."""
     forward, backward = stage
-    found = [forward, part(backward, lambda op: not of_weights(op)), part(backward, of_weights)]
-    return [*found, pair_passes(forward, backward)] if schedule == "dualpipe" else found
+    inputs, weights = part(backward, lambda op: not of_weights(op)), part(backward, of_weights)
+    found: dict[str, Node] = {"forward": forward, "inputs": inputs, "weights": weights}
+    return found | {"pair": pair_passes(forward, backward)} if schedule == "dualpipe" else found
 
 
 def _split_time(step: TrainingStep, times: tuple[Any, ...]) -> Any:

@@ -7,8 +7,6 @@ import functools
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import sympy
-
 from ...formulas.language.atoms import Max, above_one, bubble, ceil_div, complement, less_one
 from ...formulas.language.symbols import (
     batch,
@@ -21,34 +19,32 @@ from ...formulas.language.symbols import (
     overlap_dp,
     overlap_gather,
     overlap_offload,
+    overlap_parameters,
     overlap_pp,
     pp,
     tp,
     vocab_size,
     vpp,
-    weight_bytes,
 )
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import unequal_chunks as pipe_chunks
-from ...formulas.parallel.overheads import host_launch_time
-from ...models import counts
-from ...models.architecture import UNIFORM
 from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
 from ...operations.schedule import ZERO, Ends, Node, Op, Overlap, Repeat, Sequence, part
 from ...operations.schedule import sequence as in_sequence
 from ...plans.gradients import gradients_of
-from ..layers.shared_block import SharedBlock
-from ..layers.transformer import Decoder
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
 from ..memory.multi_token_counts import ANY, apart, copied_parameters
+from ..memory.stored_weights import gathered_bytes
 from . import host_offload as transfers
+from .adapted import AdaptedPasses
+from .decoders import decoders_of
 from .embedding_and_head import ModelEnds
 from .encoders import Encoders
 from .low_precision import Lowered
 from .multi_token import MultiToken
 from .optimizer_step import Update
-from .overheads import beside_launches, with_overheads
+from .overheads import beside_launches, launches_of, with_overheads
 from .passes import of_logits
 from .pipelines import BUBBLE as BUBBLE
 from .pipelines import split_schedule, whole_passes
@@ -57,10 +53,10 @@ from .trained import TrainedPasses
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...models.architecture import LayerKind
     from ...operations.dealing import Dealing
     from ...plans.structure import Structure
 
+SPLIT_PASSES = ("forward", "inputs", "weights", "pair", "behind")
 PLAIN = ("1f1b", "gpipe", "interleaved")
 """Schedules of whole backward passes, whose transfers between stages `overlap_pp` hides."""
 
@@ -78,16 +74,20 @@ class TrainingStep:
         self.structure = structure
         # Where only some layers are recomputed, their forward passes come on top of plain backward passes.
         plain = dataclasses.replace(structure, recompute="none") if structure.some_layers else structure
-        self.decoder, self.layers = _decoders(plain)
+        self.decoder, self.layers = decoders_of(plain)
         self.model_ends = ModelEnds(structure)
         self.kernels = self.decoder.kernels
         self.micro_batches = pipe.micro_batch_count(batch, micro_batch, dp)
         self.share = fullest_share(structure)
         self.gradients, self.left = gradients_of(structure), TrainedPasses(structure)
         self.transfers: dict[str, Sequence] = {}
-        self.each = [(d.layer_forward(), self.left.layer(d.layer_backward(), d), count) for d, count in self.layers]
+        adapt = AdaptedPasses(structure)
+        self.each = [
+            (adapt(d.layer_forward(), d), adapt(self.left.layer(d.layer_backward(), d), d), count)
+            for d, count in self.layers
+        ]
         self.again = [
-            (d.layer_forward("recompute"), n)
+            (adapt(d.layer_forward("recompute"), d), n)
             for d, n in self.layers
             if structure.some_layers and self.gradients.flows(d.kind)
         ]
@@ -131,14 +131,13 @@ class TrainingStep:
             for node, count in self.again
         ]
         backward = self.stage(again + self.backward_layers(layers_of), "backward", sends)
-        if not shards:
-            return forward, backward
-        forward_node, backward_node = self.sharded("forward", forward), self.sharded("backward", backward)
+        forward_node: Node = self.sharded("forward", forward) if shards else forward
+        backward_node: Node = self.sharded("backward", backward) if shards else backward
         if self.structure.splits:
             return forward_node, backward_node
         return (
-            beside_launches(self.structure, forward_node, self.launches["forward"]),
-            beside_launches(self.structure, backward_node, self.launches["backward"]),
+            beside_launches(self.structure, "forward", forward_node, self.launches["forward"]),
+            beside_launches(self.structure, "backward", backward_node, self.launches["backward"]),
         )
 
     def backward_layers(self, layers_of: Callable[[Any], Any]) -> list[tuple[Node, Any]]:
@@ -161,10 +160,9 @@ class TrainingStep:
         ]
 
     @cached_property
-    def launches(self) -> dict[str, Op]:
-        """One launch of a kernel in each pass, which stages of other layers have in common."""
-        time = host_launch_time(sympy.S.One)
-        return {phase: Op(f"host/launches/{phase}", time) for phase in ("forward", "backward")}
+    def launches(self) -> dict[str, tuple[Op, Op]]:
+        """One launch and one call in each pass, which stages of other layers have in common."""
+        return {phase: launches_of(phase) for phase in ("forward", "backward")}
 
     @cached_property
     def dealing(self) -> Dealing:
@@ -179,20 +177,38 @@ class TrainingStep:
 
     def tree(self) -> Node:
         """The whole step."""
-        step = in_sequence(
-            *split_schedule(self) if self.structure.splits else whole_passes(self),
-            self.tied_reduction(),
-            Update(self).node(),
-            self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
-        )
+        step = in_sequence(*split_schedule(self) if self.structure.splits else whole_passes(self), *self.closing())
         lowered: Node = step if self.structure.products == "half" else Lowered(self.structure)(step)
         return with_overheads(self.structure, lowered)
+
+    def closing(self) -> list[Node | None]:
+        """What every stage does once the pipeline is empty: the update of the weights, and what is sent around it."""
+        return [
+            self.tied_reduction(),
+            self.update(),
+            self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
+        ]
 
     def work(self) -> Node:
         """What all devices execute together, in no order: every micro-batch passes stages of the mean size."""
         stage = in_sequence(*self.passes(fullest=False))
-        step = in_sequence(Repeat(stage, self.micro_batches), self.ends(stages=1), Update(self).node())
+        step = in_sequence(Repeat(stage, self.micro_batches), self.ends(stages=1), self.update())
         return step if self.structure.products == "half" else Lowered(self.structure)(step)
+
+    def update(self) -> Sequence | None:
+        """Upkeep of the gradients and the optimizer, unless nothing is trained."""
+        return None if self.share.updated_parameters == 0 else Update(self).node()
+
+    def first_forward(self) -> Node:
+        """The first forward pass, beside which ZeRO-1 and 2 may gather the parameters that were updated in shards."""
+        gather = self.parameter_gather() if self.structure.zero in (1, 2) else None
+        return self.forward if gather is None else Overlap(self.forward, gather, overlap_parameters)
+
+    def last_backward(self) -> Node:
+        """The last backward pass, beside which gradients are summed over the replicas and may go to the host."""
+        reduction = None if self.structure.zero > 1 else self.gradient_reduction()
+        last = self.backward if reduction is None else Overlap(self.backward, reduction, overlap_dp)
+        return transfers.with_gradients(self.structure, last, self.share.updated_parameters)
 
     def ends(self, share: Any = 1, stages: Any = pp) -> Ends:
         """The embedding and the head; `share` of the micro-batches pass those of one device."""
@@ -220,11 +236,31 @@ class TrainingStep:
         if self.structure.encoders:
             encoders = Encoders(self.structure)
             first = in_sequence(encoders.forward(), first[0]), in_sequence(first[1], encoders.backward())
-        head = ends.head_forward(), left.head(ends.head_backward())
+        head: tuple[Node, Node] = ends.head_forward(), left.head(ends.head_backward())
+        first, head = self.hosted_end("embedding", first), self.hosted_end("head", head)
         if not self.structure.architecture.multi_token_head:
             return first, head, ()
         forward, backward = MultiToken(self.structure).passes()
-        return first, head, (forward, left.modules(backward))
+        return first, head, self.hosted_end("multi_token", (forward, left.modules(backward)))
+
+    def hosted_end(self, name: str, passes: tuple[Node, Node]) -> tuple[Node, Node]:
+        """Both passes of an end of the model, at the host's pace where that is slower; taken apart they are later."""
+        if self.structure.splits:
+            return passes
+        forward, backward = passes
+        return (
+            beside_launches(self.structure, f"{name}/forward", forward),
+            beside_launches(self.structure, f"{name}/backward", backward),
+        )
+
+    def hosted_split(self, name: str, node: Node) -> Node:
+        """A pass of a schedule that takes backward passes apart, at the host's pace where that is slower."""
+        return beside_launches(self.structure, name, node, self.split_launches[name]) if self.structure.splits else node
+
+    @cached_property
+    def split_launches(self) -> dict[str, tuple[Op, Op]]:
+        """One launch and one call in each pass of such a schedule."""
+        return {name: launches_of(name) for name in SPLIT_PASSES}
 
     def idle_slots(self) -> Any:
         """Micro-batch slots that a device waits for."""
@@ -348,43 +384,14 @@ class TrainingStep:
 
     def parameter_gather(self, path: str = "parameters/gather") -> Node | None:
         """The parameters from every shard: all of them under ZeRO-3, else those that were updated."""
-        dense, routed = self.share.whole if self.structure.zero > 2 else self.share.trained
+        dense, routed = gathered_bytes(self.structure, self.share)
         gather, groups = self.kernels.all_gather, (shard_groups(self.structure), expert_shard_groups(self.structure))
         return _both(
-            gather(path, dense * weight_bytes, groups[0][0]) if dense != 0 else None,
-            gather(f"{path}_experts", routed * weight_bytes, groups[1][0]) if self.routed and routed != 0 else None,
+            gather(path, dense, groups[0][0]) if dense != 0 else None,
+            gather(f"{path}_experts", routed, groups[1][0]) if self.routed and routed != 0 else None,
         )
 
 
 def _both(first: Node | None, second: Node | None) -> Node | None:
     """Two nodes one after the other, those that are there."""
     return in_sequence(first, second) if first and second else first or second
-
-
-def _decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]:
-    """The layers of each kind with their count; and those of the stack that ends in the head.
-
-    Kinds that differ only by a window are one where attention computes every pair.
-    """
-    kinds = structure.architecture.kinds
-    if structure.architecture.uniform_dense and (len(kinds) == 1 or structure.attention == "eager"):
-        decoder = Decoder(structure, kinds[0] if len(kinds) == 1 else UNIFORM)
-        return decoder, [(decoder, num_layers)]
-    found = [
-        (
-            (SharedBlock if kind.shared else Decoder)(structure, kind, root_of(kind) if len(kinds) > 1 else "layer"),
-            counts.count_of(kind),
-        )
-        for kind in kinds
-    ]
-    return found[-1][0], found
-
-
-def root_of(kind: LayerKind) -> str:
-    """The first part of the paths of a kind of layers, in a model of several: what its count is called.
-
-    >>> from symperf.models.architecture import LayerKind
-    >>> root_of(LayerKind("ssm", "none", "num_ssm_layers"))
-    'layer/ssm'
-    """
-    return f"layer/{kind.label}"

@@ -171,7 +171,7 @@ def _dual_pipe(step: TrainingStep) -> Scheduled:
 
 def _mean_and_ends(step: TrainingStep, count: Any, of_ends: Any = None) -> Parts:
     """The passes of a stage of the mean size, which is counted, and those of both ends."""
-    parts = Parts()
+    parts = Parts(step.hosted_split)
     parts.add_passes("mean", step.passes(fullest=False), count)
     for end, passes in step.end_passes().items():
         parts.add_passes(end, passes, count if of_ends is None else of_ends)

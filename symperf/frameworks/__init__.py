@@ -1,0 +1,4 @@
+"""Training configurations of frameworks, read into a model, a plan and a profile.
+
+Imports `common`, `export`, `models`, `plans`, `systems`.
+"""

@@ -1,0 +1,47 @@
+"""Overrides of Megatron Bridge: each is a flag of Megatron-LM, by the table that writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ..common.errors import InputError, quote
+from ..export.megatron_bridge import PRECISIONS, SAME
+from . import megatron
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .settings import FrameworkSettings
+
+FLAGS: Final = {name: flag for flag, names in SAME.items() for name in names} | {
+    "model.attention_backend": "--attention-backend",
+    "model.num_layers_in_first_pipeline_stage": "--decoder-first-pipeline-num-layers",
+    "model.num_layers_in_last_pipeline_stage": "--decoder-last-pipeline-num-layers",
+    "model.cp_comm_type": "--cp-comm-type",
+    "model.pipeline_model_parallel_layout": "--pipeline-model-parallel-layout",
+    "optimizer.optimizer": "--optimizer",
+}
+RECIPES: Final = {recipe: precision for precision, recipe in PRECISIONS.items()}
+PRODUCTS: Final[Mapping[str, dict[str, Any]]] = {
+    "bf16": {"--bf16": True},
+    "fp16": {"--fp16": True},
+    "fp8": {"--bf16": True, "--fp8-format": "hybrid"},
+}
+
+
+def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], *, model: bool) -> FrameworkSettings:
+    """The settings of overrides by name."""
+    skipped = set(ignore)
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        if name in skipped or value is None:
+            continue
+        if name == "mixed_precision":
+            if value not in RECIPES:
+                raise InputError(f"{label}: mixed_precision: found {quote(value)}, expected {' or '.join(RECIPES)}")
+            found |= PRODUCTS[RECIPES[value]]
+            continue
+        flag = FLAGS.get(name, f"--{name.partition('.')[2].replace('_', '-')}")
+        if value is not False:
+            found[flag] = value
+    return megatron.read(found, label, (), model=model, framework="megatron-bridge")

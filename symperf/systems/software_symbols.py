@@ -1,0 +1,18 @@
+"""Symbols of a training step that are of the software and its host, not of the device, and their values' limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .system_symbols import Limits
+from .units import FRACTION, TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SOFTWARE: Final[Mapping[str, Limits]] = {
+    "host_latency": Limits(TIME, 1e-9, 1e-2, zero=True),
+    "host_collective_latency": Limits(TIME, 1e-9, 1e-1, zero=True),
+    "overhead_latency": Limits(TIME, 1e-9, 1e4, zero=True),
+    "jitter": Limits(FRACTION, 1e-9, 1.0, zero=True),
+}

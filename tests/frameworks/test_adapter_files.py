@@ -1,0 +1,73 @@
+"""Files of axolotl and LLaMA-Factory that train adapters, or a step of several models."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import symperf as sf
+from symperf.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AXOLOTL = """\
+base_model: NousResearch/Llama-2-7b-hf
+adapter: qlora
+load_in_4bit: true
+lora_r: 32
+lora_alpha: 16
+lora_dropout: 0.05
+lora_target_linear: true
+sequence_len: 1024
+micro_batch_size: 2
+gradient_accumulation_steps: 4
+optimizer: paged_adamw_8bit
+bf16: true
+gradient_checkpointing: true
+flash_attention: true
+sample_packing: true
+"""
+LLAMA_FACTORY = """\
+model_name_or_path: meta-llama/Llama-2-7b-hf
+stage: dpo
+finetuning_type: lora
+lora_rank: 8
+lora_target: q_proj,v_proj
+freeze_vision_tower: true
+cutoff_len: 512
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 8
+bf16: true
+"""
+
+
+def test_adapters_are_fields_of_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "a.yml").write_text(AXOLOTL, encoding="utf-8")
+    plan, batch = sf.read_framework(tmp_path / "a.yml").plan(32, devices=1)
+    assert (plan.lora_rank, plan.lora_targets, plan.base_precision) == (32, "all-linear", "nf4")
+    assert (plan.optimizer, plan.recompute, batch) == ("adam-8bit", "full", 8)
+
+
+def test_a_stage_is_a_method(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "f.yaml").write_text(LLAMA_FACTORY, encoding="utf-8")
+    asked = ["train", "--from", str(tmp_path / "f.yaml"), "-s", "h100-sxm", "--devices", "2", "--json"]
+    assert main(asked) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["adapters"]["trainable_parameters"] == 4_194_304
+    assert found["method"]["name"] == "dpo"
+    assert found["method"]["sequences"] == 2 * 2 * 8
+    assert [each["name"] for each in found["method"]["phases"]] == ["ref", "update_actor"]
+    assert set(found["method"]["memory_bytes"]) == {"policy", "passing", "total"}
+
+
+@pytest.mark.parametrize("framework", ["megatron", "torchtitan", "deepspeed"])
+def test_no_framework_whose_files_say_none_is_searched_with_adapters(
+    framework: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["search", "llama-2-7b", "-s", "h100-sxm", "--devices", "1", "--batch", "1", "--sequence", "64"]
+    assert main([*asked, "--require", "lora_rank=8", "--emit", framework]) == 2
+    assert f"lora_rank: found 8, which {framework} does not run; expected none" in capsys.readouterr().err
+    assert any(field == "lora_rank" for field, _ in sf.emit(sf.Plan(lora_rank=8), framework).notes)
