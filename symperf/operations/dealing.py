@@ -140,9 +140,11 @@ class Dealing:
             # The stage before may have the most of a kind: later stages have a layer more.
             found += [Max(1, Min(pp, number) - 1)] if self.stages == "late" else []
             found += [Min(pp, number), Min(pp, number + 1)]
-        found += (
-            [Max(1, pp - 1)] if self.stages == "late" or any(self.counted) or self.schedule == "interleaved" else []
-        )
+        if self.stages == "uneven" and self.schedule != "dualpipe":
+            more = _fewest_and_more()[1]
+            found += [Max(1, more), Min(pp, more + 1)]
+        if self.stages in ("late", "given") or any(self.counted) or self.schedule == "interleaved":
+            found.append(Max(1, pp - 1))
         return tuple(dict.fromkeys([*found, pp]))
 
     @cached_property
