@@ -255,8 +255,9 @@ class Dealing:
         return sympy.sympify(form, strict=True).xreplace({stage_number: number})
 
     def on_stage(self, count: Any, number: Any) -> Any:
-        """Layers on a stage of which the model has `count`."""
-        return self._at(self.layers_of(count), number)
+        """Layers on a stage of which the model has `count`; written so that they are proved to be none at least."""
+        held = self._at(self.layers_of(count), number)
+        return Max(0, held) if self.differs else held
 
     def on_deciding(self, form: Any) -> list[Any]:
         """A form in the number of a stage, on each of the stages that decide."""
@@ -337,4 +338,4 @@ def excess_of(count: Any, limit: Any) -> Any:
 def _fewest_and_more() -> tuple[Any, Any]:
     """Layers of the stages that have fewest, and how many stages have one more, where p need not divide L."""
     whole = less_one(ceil_div(num_layers + 1, pp))
-    return whole, num_layers - pp * whole
+    return whole, Max(0, num_layers - pp * whole)
