@@ -14,6 +14,8 @@ from ..language.symbols import (
     host_matrix_rate,
     host_memory_bandwidth,
     host_memory_efficiency,
+    nvme_bandwidth,
+    nvme_efficiency,
 )
 from ..sources import KTRANSFORMERS, ZERO_INFINITY, ZERO_OFFLOAD
 
@@ -38,6 +40,51 @@ def host_transfer_time(traffic_bytes: Any) -> Any:
     Q/(host_bandwidth*host_efficiency)
     """
     return traffic_bytes / (host_bandwidth * host_efficiency)
+
+
+@formula(
+    glyph="T_{nvme}",
+    dimension=SECOND,
+    source=ZERO_INFINITY,
+    increasing="traffic_bytes",
+    decreasing="nvme_bandwidth nvme_efficiency",
+    curvature="affine",
+)
+def drive_time(traffic_bytes: Any) -> Any:
+    """Time to read or write bytes on the host's drives: Q / (beta_nv eta_nv).
+
+    Assumes: large blocks, asynchronously, in parallel over drives; beta_nv is one device's share; reading and writing
+    take the drives one after the other.
+
+    Source: Rajbhandari et al. 2021 section 6.3: DeepNVMe reaches nearly the peak of the drives.
+
+    >>> from sympy import symbols
+    >>> drive_time(symbols("Q"))
+    Q/(nvme_bandwidth*nvme_efficiency)
+    """
+    return traffic_bytes / (nvme_bandwidth * nvme_efficiency)
+
+
+@formula(
+    glyph="T_{tier}",
+    dimension=SECOND,
+    source=ZERO_INFINITY,
+    increasing="traffic_bytes",
+    decreasing="host_bandwidth host_efficiency nvme_bandwidth nvme_efficiency",
+    curvature="convex",
+)
+def drive_transfer_time(traffic_bytes: Any) -> Any:
+    """Time to move bytes between a device and its host's drives: the longer of both ways, max(T_host, T_nvme).
+
+    Assumes: blocks pass the host's memory as in a pipeline, so that drives and link work at once.
+
+    Source: Rajbhandari et al. 2021 section 6.2: transfers from drives and over the host's link overlap.
+
+    >>> from sympy import symbols
+    >>> sorted(map(str, drive_transfer_time(symbols("Q")).args))
+    ['Q/(host_bandwidth*host_efficiency)', 'Q/(nvme_bandwidth*nvme_efficiency)']
+    """
+    return Max(host_transfer_time(traffic_bytes), drive_time(traffic_bytes))
 
 
 @formula(

@@ -9,7 +9,7 @@ from ..language.dimension import BYTE, ONE
 from ..language.formula import formula
 from ..language.symbols import fragmentation
 from ..parallel.zero_bubble import excess
-from ..sources import KORTHIKANTI, NARAYANAN
+from ..sources import GMLAKE, KORTHIKANTI, NARAYANAN
 
 
 @formula(
@@ -113,7 +113,7 @@ def is_last_stage(stage_number: Any, stages: Any) -> Any:
 @formula(
     glyph=r"M_{\xi}",
     dimension=BYTE,
-    source=KORTHIKANTI,
+    source=GMLAKE,
     increasing="fragmentation layer_bytes",
     curvature="affine",
 )
@@ -122,7 +122,7 @@ def fragmentation_memory(layer_bytes: Any) -> Any:
 
     Assumes: blocks of activations come and go, those of state stay; xi is measured, or 0.
 
-    Source: Korthikanti et al. 2022 section 4 leaves fragmentation out; here it is named.
+    Source: Guo et al. 2024: of what PyTorch's caching allocator reserves, blocks that fit no request.
 
     >>> from sympy import symbols
     >>> fragmentation_memory(symbols("A"))

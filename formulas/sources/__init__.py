@@ -6,6 +6,7 @@ Imports no other room.
 from __future__ import annotations
 
 from .architectures import *  # noqa: F403
+from .memory import *  # noqa: F403
 from .references import SOURCES as SOURCES
 from .references import add as _add
 from .references import arxiv as _arxiv

@@ -27,10 +27,10 @@ def also_binds(base: BaseRun, run: BaseRun, asked: Collection[str]) -> tuple[str
         asked: quantities that have a target.
     """
     found = []
-    memory, capacity = run.value("memory"), run.value("capacity_bytes")
+    memory, capacity = run.needed_bytes, run.value("capacity_bytes")
     if "memory" not in asked and memory > NEARLY * capacity:
         told = f"memory is {spell('memory', memory)} of {spell('memory', capacity)}"
-        before = "It does not fit" if memory == base.value("memory") else "The capacity ends before"
+        before = "It does not fit" if memory == base.needed_bytes else "The capacity ends before"
         found.append(f"{before if memory > capacity else 'The capacity is near'}: {told}.")
     tokens, now = _tokens(run), _tokens(base)
     context, window = run.model.context, run.model.sliding_window

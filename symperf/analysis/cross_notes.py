@@ -55,7 +55,7 @@ def _unfit(cross: Cross) -> list[str]:
                 bound = side.bind(x)
             except InputError:
                 continue
-            memory, capacity = bound.value("memory"), bound.value("capacity_bytes")
+            memory, capacity = bound.needed_bytes, bound.value("capacity_bytes")
             if memory > capacity:
                 told = f"{spell('memory', memory)} of {spell('memory', capacity)}"
                 found.append(f"At {cross.over} = {spell(cross.over, x)}, {side.label} does not fit: memory is {told}.")

@@ -72,7 +72,7 @@ def unit(name: str) -> str:
         return "1"
     if name.startswith("term/"):
         return _ENDS.get(name.rpartition("/")[2], "")
-    if name == "memory" or name.startswith(("memory/", "bytes/")):
+    if name in ("memory", "reserved") or name.startswith(("memory/", "reserved/", "bytes/")):
         return "B"
     if name.startswith("flops/"):
         return "FLOP"

@@ -33,7 +33,7 @@ def folder_parts(compiled: Compiled, path: str) -> list[tuple[int, int | None]]:
         each = [_all_executions(compiled, name) or folder_parts(compiled, name) for name in names]
         return [found for parts in each for found in parts] if all(each) else []
     program, inside = compiled.program, f"{path}/"
-    if path == "memory" or path.startswith("memory/"):
+    if path in ("memory", "reserved") or path.startswith(("memory/", "reserved/")):
         return [(at, None) for name, at in program.outputs.items() if name.startswith(inside)]
     what, _, below = path.partition("/")
     if what in DEMANDS:
@@ -52,7 +52,7 @@ def folder_parts(compiled: Compiled, path: str) -> list[tuple[int, int | None]]:
 def _all_executions(compiled: Compiled, path: str) -> list[tuple[int, int | None]]:
     """A term of a sum: all its executions."""
     program = compiled.program
-    if path.startswith("memory/") and path in program.outputs:
+    if path.startswith(("memory/", "reserved/")) and path in program.outputs:
         return [(program.outputs[path], None)]
     return [
         (program.lets[t.path], program.outputs.get(f"term/{t.path}/count")) for t in compiled.terms if t.path == path
@@ -61,7 +61,7 @@ def _all_executions(compiled: Compiled, path: str) -> list[tuple[int, int | None
 
 def folders(compiled: Compiled) -> list[str]:
     """The paths of all folders, of time and of memory."""
-    memory = [name for name in compiled.program.outputs if name.startswith("memory/")]
+    memory = [name for name in compiled.program.outputs if name.startswith(("memory/", "reserved/"))]
     return list(dict.fromkeys(_above([*(term.path for term in compiled.terms), *memory])))
 
 

@@ -73,7 +73,7 @@ def _sharding(made: Sheet, asked: ExportRequest) -> None:
             made.put("zero_optimization.offload_optimizer.device", "cpu", "offload")
         elif what == "weights" and plan.zero == 3:
             made.put("zero_optimization.offload_param.device", "cpu", "offload")
-        elif what == "activations" and plan.recompute != "none":
+        elif what == "activations" and plan.effective_recompute != "none":
             made.put("activation_checkpointing.cpu_checkpointing", True, "offload")
         else:
             needs = {"optimizer": "zero above 0", "weights": "zero = 3", "activations": "recomputation"}[what]
@@ -122,10 +122,12 @@ def _pipeline(made: Sheet, asked: ExportRequest) -> None:
 
 def _model(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
-    if plan.recompute != "none":
+    if plan.effective_recompute != "none":
         some = "" if plan.recompute_layers is None else f", {plan.recompute_layers} layers of a stage"
         made.put("activation_checkpointing.partition_activations", False, "recompute")
-        made.note("recompute", f"{plan.recompute}{some}: the model's code calls deepspeed.checkpointing.checkpoint")
+        made.note(
+            "recompute", f"{plan.effective_recompute}{some}: the model's code calls deepspeed.checkpointing.checkpoint"
+        )
         made.cover("recompute_layers")
     made.note("attention", f"{asked.attention or 'open'} in the plan; the model's code decides")
     if asked.dropout is not None:

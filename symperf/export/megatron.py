@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..plans.plan_fields import WIDE_PRECISIONS
+from ..plans.recompute_modules import modules_of
 from ..plans.structure import COUNTED
 from .lines import flags as text
 from .sheet import ExportRequest, Option, Sheet, fractions
@@ -41,7 +42,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "--recompute-granularity": Option(str, ARGUMENTS, ("full", "selective")),
     "--recompute-method": Option(str, ARGUMENTS, ("uniform", "block")),
     "--recompute-num-layers": Option(int, ARGUMENTS),
-    "--recompute-modules": Option(str, ARGUMENTS, ("core_attn",)),
+    "--recompute-modules": Option(str, ARGUMENTS),
     "--use-distributed-optimizer": Option(bool, ARGUMENTS),
     "--use-megatron-fsdp": Option(bool, ARGUMENTS),
     "--data-parallel-sharding-strategy": Option(
@@ -58,6 +59,8 @@ OPTIONS: Final[dict[str, Option]] = {
     "--attention-backend": Option(str, ARGUMENTS, ("flash", "fused", "unfused", "local", "auto")),
     "--attention-dropout": Option(float, ARGUMENTS),
     "--hidden-dropout": Option(float, ARGUMENTS),
+    "--cross-entropy-loss-fusion": Option(bool, ARGUMENTS),
+    "--make-vocab-size-divisible-by": Option(int, ARGUMENTS),
     "--optimizer": Option(str, ARGUMENTS, ("adam", "sgd", "muon", "dist_muon")),
     "--optimizer-cpu-offload": Option(bool, ARGUMENTS),
     "--cpu-offloading-num-layers": Option(int, ARGUMENTS),
@@ -69,7 +72,7 @@ SCHEDULES: Final = ("1f1b", "interleaved")
 def sheet(asked: ExportRequest) -> Sheet:
     """The settings."""
     made = Sheet("megatron", OPTIONS)
-    for part in (_degrees, _stages, _experts, _batch, _recomputation, _sharding, _overlap, _numbers, _optimizer):
+    for part in (_degrees, _stages, _experts, _batch, _recomputation, _sharding, _overlap, _numbers, _loss, _optimizer):
         part(made, asked)
     return made
 
@@ -158,11 +161,11 @@ def _batch(made: Sheet, asked: ExportRequest) -> None:
 
 def _recomputation(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
-    if plan.recompute == "none":
+    if plan.effective_recompute == "none":
         return
-    made.put("--recompute-granularity", plan.recompute, "recompute")
-    if plan.recompute == "selective":
-        made.put("--recompute-modules", "core_attn", "recompute")
+    made.put("--recompute-granularity", plan.effective_recompute, "recompute")
+    if plan.effective_recompute == "selective":
+        _modules(made, asked)
         return
     some = plan.recompute_layers
     if some is not None and some % plan.vpp:
@@ -170,6 +173,16 @@ def _recomputation(made: Sheet, asked: ExportRequest) -> None:
         some = None
     made.put("--recompute-method", "uniform" if some is None else "block", "recompute")
     made.put("--recompute-num-layers", 1 if some is None else some // plan.vpp, "recompute", "recompute_layers")
+
+
+def _modules(made: Sheet, asked: ExportRequest) -> None:
+    """The modules of selective recomputation; operations one by one are no module."""
+    plan = asked.plan
+    if plan.recompute_modules == "op":
+        made.note("recompute_modules", "op: Megatron-LM computes modules again, not every second product")
+        return
+    names = modules_of(plan.recompute, plan.recompute_modules)
+    made.put("--recompute-modules", " ".join(names), "recompute", "recompute_modules")
 
 
 def _sharding(made: Sheet, asked: ExportRequest) -> None:
@@ -237,6 +250,16 @@ def _numbers(made: Sheet, asked: ExportRequest) -> None:
     else:
         made.put("--attention-dropout", 0.0, "dropout")
         made.put("--hidden-dropout", 0.0, "dropout")
+
+
+def _loss(made: Sheet, asked: ExportRequest) -> None:
+    if asked.plan.vocab_multiple is not None:
+        made.put("--make-vocab-size-divisible-by", asked.plan.vocab_multiple, "vocab_multiple")
+    kind = asked.plan.loss
+    if kind == "fused":
+        made.put("--cross-entropy-loss-fusion", True, "loss")
+    elif kind != "unfused":
+        made.note("loss", f"{kind} is not in Megatron-LM, whose loss is unfused or fused")
 
 
 def _optimizer(made: Sheet, asked: ExportRequest) -> None:

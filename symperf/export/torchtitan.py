@@ -164,12 +164,14 @@ def _batch(made: Sheet, asked: ExportRequest) -> None:
 
 def _layers(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
-    made.put("activation_checkpoint.mode", plan.recompute, "recompute")
-    if plan.recompute == "selective":
+    made.put("activation_checkpoint.mode", plan.effective_recompute, "recompute")
+    if plan.effective_recompute == "selective":
         made.put("activation_checkpoint.selective_ac_option", "op", "recompute")
-        made.note(
-            "recompute", "torchtitan keeps chosen operations and repeats the others, not the attention core alone"
-        )
+        if plan.recompute_modules == "op":
+            made.cover("recompute_modules")
+        else:
+            text = "torchtitan keeps chosen operations and repeats the others, not single modules"
+            made.note("recompute", text)
     if plan.recompute_layers is not None:
         made.note("recompute_layers", f"{plan.recompute_layers} of each stage: torchtitan repeats all, or every n-th")
     if {"weights", "optimizer"} <= set(plan.offloads):

@@ -178,7 +178,7 @@ def _stages(keys: Keys, pp: int, layers: int | None) -> dict[str, Any]:
     loss = keys.flag("--account-for-loss-in-pipeline-split")
     layout = keys.take("--pipeline-model-parallel-layout", str)
     if layout is not None:
-        return {"layout": layout, "vpp": 1}
+        return _layout(keys, layout, pp)
     if (each is not None or (first is None) != (last is None)) and layers is None:
         raise InputError(f"{keys.label}: layers of stages need --num-layers, found none")
     if each is not None and layers is not None:
@@ -190,6 +190,26 @@ def _stages(keys: Keys, pp: int, layers: int | None) -> dict[str, Any]:
     elif last is not None and first is None and layers is not None:
         first = (layers - last) // (pp - 1) if pp > 1 else last
     return {"vpp": vpp or 1, "first_stage_layers": first, "last_stage_layers": last}
+
+
+def _layout(keys: Keys, layout: str, pp: int) -> dict[str, Any]:
+    """A layout of stages in letters, or the field that says the same where layers differ by one or at the ends only."""
+    text = re.sub(r"\(([^()]*)\)\*(\d+)|([EtmL|])\*(\d+)", _repeated, layout.replace(",", "").replace(" ", ""))
+    stages = [part.count("t") for part in text.split("|")]
+    if set(text) - set("EtmL|") or len(stages) % pp:
+        keys.fail("--pipeline-model-parallel-layout", f"letters E, t, m and L in a multiple of pp = {pp} stages")
+    vpp, most = len(stages) // pp, max(stages)
+    if len(set(stages)) == 1:
+        return {"vpp": vpp}
+    if vpp == 1 and stages == sorted(stages, reverse=True) and most - min(stages) == 1:
+        return {"vpp": 1, "uneven_stages": True}
+    if vpp == 1 and pp > 1 and len(set(stages[1:-1])) <= 1:
+        return {"vpp": 1, "first_stage_layers": stages[0], "last_stage_layers": stages[-1]}
+    return {"vpp": vpp, "layout": layout}
+
+
+def _repeated(match: re.Match[str]) -> str:
+    return (match[1] or match[3]) * int(match[2] or match[4])
 
 
 def _recomputation(keys: Keys) -> dict[str, Any]:
@@ -259,11 +279,11 @@ def _numbers(keys: Keys) -> dict[str, Any]:
 
 
 def _loss(keys: Keys) -> dict[str, Any]:
-    """What follows the head, where plans say it: one kernel of logits in 16 bits, or those of Megatron-LM."""
-    if "loss" not in FIELDS:
-        return {}
-    keys.take("--cross-entropy-fusion-impl", str)
-    return {"loss": "fused" if keys.flag("--cross-entropy-loss-fusion") else "unfused"}
+    """The multiple of the vocabulary, and what follows the head: one kernel, one with the head, or several."""
+    kind = keys.word("--cross-entropy-fusion-impl", {"native": "fused", "te": "fused", "linear": "fused-linear"})
+    loss = kind or "fused" if keys.flag("--cross-entropy-loss-fusion") else "unfused"
+    multiple = keys.count("--make-vocab-size-divisible-by")
+    return {"loss": loss} | ({} if multiple is None else {"vocab_multiple": multiple})
 
 
 def _state(keys: Keys) -> dict[str, Any]:

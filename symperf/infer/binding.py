@@ -57,13 +57,13 @@ _KEPT: Final = (
     "alignment_efficiency",
     "token_imbalance",
     "state_bytes",
-    "fragmentation",
-    "context_bytes",
-    "collective_buffer_bytes",
     "workspace_bytes",
 )
 OWN: Final[Mapping[str, tuple[float, str]]] = {
     **{name: DEFAULTS[name] for name in _KEPT},
+    "fragmentation": (0.0, "none assumed: shapes of steps repeat; set it to the part that your allocator loses"),
+    "context_bytes": (0.0, "the profile's, or none"),
+    "collective_buffer_bytes": (0.0, "the profile's, or none"),
     "tile_thin": (16.0, MMA),
     "routing_skew": (0.01, "loads of experts are even; a run that states it has their power law"),
     "split_inner": (2048.0, CUBLAS),
@@ -90,7 +90,7 @@ FORMAT_SYMBOLS: Final = (
     *SENT,
 )
 INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
-    **{name: LIMITS[name] for name in _KEPT},
+    **{name: LIMITS[name] for name in (*_KEPT, "fragmentation")},
     "tile_thin": Limits(COUNT, 1, 1e6),
     "routing_skew": Limits(FRACTION, 1e-4, 1.0),
     "split_inner": Limits(COUNT, 1, 1e9),

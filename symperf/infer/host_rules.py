@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
-from ..plans.combinations import check_host
+from ..plans.host_rules import check_host
 from ..plans.structure import HOSTED
 
 if TYPE_CHECKING:

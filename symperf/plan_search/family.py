@@ -47,7 +47,8 @@ def structures_of(family: Sequence[Member]) -> tuple[Structure, ...]:
 def program_of(structures: tuple[Structure, ...], columns: tuple[str, ...], *, memory_only: bool = False) -> RowProgram:
     """The program of some structures: from this process, from the cache folder, or built now and kept there.
 
-    Its outputs are `memory/k` and, unless only memory is asked for, `time/k` of the k-th structure.
+    Its outputs are `memory/k`, what a device must have, and, unless only that is asked for, `time/k` of the k-th
+    structure.
     """
     text = "\n".join(repr(structure) for structure in structures)
     kind = "search memory" if memory_only else "search"
@@ -81,11 +82,14 @@ def compile_structures(structures: Sequence[Structure], *, memory_only: bool = F
     from ..codegen.passes import prune
     from ..formulas.language.symbols import UNITS
     from ..train.memory.footprint import footprint
+    from ..train.memory.reserved import reserved_terms
 
     shared: dict[tuple[str, Any], Any] = {}
     outputs: dict[str, Any] = {}
     for k, structure in enumerate(structures):
-        outputs[f"memory/{k}"] = sympy.Add(*footprint(structure).values())
+        terms = footprint(structure)
+        beside = reserved_terms(structure, terms["activations"])
+        outputs[f"memory/{k}"] = sympy.Add(*terms.values(), *beside.values())
         if not memory_only:
             outputs[f"time/{k}"] = _time(structure, shared)
     definitions = [(symbol, closed_form) for (_, closed_form), symbol in shared.items()]

@@ -157,8 +157,13 @@ def _describe_refusal(given: Mapping[str, Any], error: InputError, found: Found,
     return Versus(given, devices, "refused", told or str(error), rule, winner.plan, time, None, None, limit, (), ())
 
 
+def _held(run: Run) -> dict[str, float]:
+    """Bytes by name that sum to what a device must have."""
+    return run.memory_terms() | {f"reserved/{name}": size for name, size in run.reserved_parts().items()}
+
+
 def _compare(given: Mapping[str, Any], run: Run, found: Found, winner: Run) -> Versus:
-    time, best, memory, limit = run.value("time"), winner.value("time"), run.value("memory"), _limit(found.question)
+    time, best, memory, limit = run.value("time"), winner.value("time"), run.needed_bytes, _limit(found.question)
     if memory > limit:
         verdict = "does not fit"
     elif _meant(run.plan, found.question) == _meant(winner.plan, found.question):
@@ -179,7 +184,7 @@ def _compare(given: Mapping[str, Any], run: Run, found: Found, winner: Run) -> V
         memory,
         limit,
         _terms(_seconds(winner), _seconds(run)),
-        _terms(winner.memory_terms(), run.memory_terms()),
+        _terms(_held(winner), _held(run)),
     )
 
 

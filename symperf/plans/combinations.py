@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.architecture import RECURRENT
 from .plan_fields import FIELDS
-from .rule import BrokenRuleError, Rule, refuse
+from .recompute_modules import NEEDS, missing_module
+from .rule import BrokenRuleError, Rule
 from .structure import MATRIX_MIXERS, SPLIT
 
 if TYPE_CHECKING:
     from ..models.architecture import Architecture
     from ..models.model import Model
-    from ..systems.system import System
     from .plan import Plan
 
 NAMES = (
@@ -36,6 +36,13 @@ NAMES = (
     "routed",
     "some_layers",
     "recomputes_all",
+    "modules_given",
+    "modules_known",
+    "operations_alone",
+    "at_once",
+    "matrices_at_once",
+    "gradients_without_optimizer",
+    "drives_without_host",
     "adam",
     "adafactor",
     "matrix_optimizer",
@@ -52,7 +59,6 @@ NAMES = (
     "kinds_in_turn",
 )
 """What conditions on choices read: 0 or 1, and the ZeRO stage."""
-HOST_NAMES = ("offloads", "host_works", "host_link", "host_memory")
 
 
 def _rule(name: str, condition: str, message: str) -> Rule:
@@ -140,6 +146,38 @@ COMBINATION_RULES = (
         "recompute_layers: counts layers of full recomputation, found recompute = {recompute}; add --recompute full",
     ),
     _rule(
+        "recompute_modules_need_selective_recomputation",
+        "modules_given == 0 or recomputes_all == 0",
+        "recompute_modules: are computed again by selective recomputation, found recompute = full, which computes all "
+        "again; expected --recompute selective",
+    ),
+    _rule(
+        "recompute_modules_of_the_model",
+        "modules_known == 1",
+        "recompute_modules: {missing_module} needs {missing_part}, which {model} has not",
+    ),
+    _rule(
+        "operations_are_recomputed_alone",
+        "operations_alone == 1",
+        "recompute_modules: op says of every operation whether it is computed again; expected it alone",
+    ),
+    _rule(
+        "optimizer_in_backward_updates_by_element",
+        "at_once == 0 or (matrices_at_once == 0 and keeps_optimizer == 0)",
+        "optimizer_in_backward: updates each weight on the device as its gradient comes, found optimizer = {optimizer} "
+        "and offload = {offload}; expected Adam or SGD, and no optimizer on the host",
+    ),
+    _rule(
+        "offloaded_gradients_need_the_optimizer",
+        "gradients_without_optimizer == 0",
+        "offload: gradients on the host are for its optimizer; add --offload gradients,optimizer",
+    ),
+    _rule(
+        "drives_hold_what_is_offloaded",
+        "drives_without_host == 0",
+        "nvme: holds what the host keeps, found nvme = {nvme} and offload = {offload}; add --offload {nvme}",
+    ),
+    _rule(
         "adafactor_needs_whole_matrices",
         "adafactor == 0 or zero == 0",
         "optimizer: adafactor keeps sums over rows and columns of whole matrices, which shards of flattened parameters "
@@ -209,23 +247,6 @@ COMBINATION_RULES = (
 )
 """What the choices of a plan must satisfy with a model."""
 
-HOST_RULES = (
-    Rule(
-        "no_link_to_the_host",
-        "offloads == 0 or host_link == 1",
-        "offload: system {system} describes no link to its host (host_bandwidth); add --set host_bandwidth=...",
-        HOST_NAMES,
-    ),
-    Rule(
-        "no_bandwidth_of_host_memory",
-        "host_works == 0 or host_memory == 1",
-        "offload: system {system} describes no bandwidth of its host's memory (host_memory_bandwidth); add --set "
-        "host_memory_bandwidth=...",
-        HOST_NAMES,
-    ),
-)
-"""What offloading needs of a system."""
-
 
 def check_combination(plan: Plan, model: Model, attention: str) -> None:
     """Refuse choices that do not go together.
@@ -237,22 +258,6 @@ def check_combination(plan: Plan, model: Model, attention: str) -> None:
     broken = _first_broken(tuple(int(values[name]) for name in NAMES))
     if broken is not None:
         raise BrokenRuleError.of(broken, values | _words(plan, model))
-
-
-def check_host(plan: Plan, system: System) -> None:
-    """Refuse an offload to a host whose link or memory the system does not describe.
-
-    Raises:
-        BrokenRuleError: what is missing.
-    """
-    if plan.offloads:
-        values = {
-            "offloads": 1,
-            "host_works": int(bool({"optimizer", "experts"} & set(plan.offloads))),
-            "host_link": int("host_bandwidth" in system.quantities),
-            "host_memory": int("host_memory_bandwidth" in system.quantities),
-        }
-        refuse(HOST_RULES, values | {"system": system.name})
 
 
 @lru_cache(maxsize=4096)
@@ -286,6 +291,13 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "routed": architecture.routed,
         "some_layers": plan.recompute_layers is not None,
         "recomputes_all": plan.recompute == "full",
+        "modules_given": plan.recompute_modules is not None,
+        "modules_known": not missing_module(architecture, _modules(plan)),
+        "at_once": plan.optimizer_in_backward,
+        "matrices_at_once": by_matrices,
+        "gradients_without_optimizer": "gradients" in plan.offloads and "optimizer" not in plan.offloads,
+        "drives_without_host": bool({*plan.on_drives} - {*plan.offloads}),
+        "operations_alone": "op" not in _modules(plan) or _modules(plan) == ("op",),
         "adam": plan.optimizer == "adam",
         "adafactor": plan.optimizer == "adafactor",
         "matrix_optimizer": by_matrices,
@@ -307,13 +319,18 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
     """What messages tell beside the values."""
     ways = ("first_stage_layers", "last_stage_layers", "uneven_stages", "account_for", "layout")
     given = [name for name in ways if getattr(plan, name) != FIELDS[name].default]
+    missing = missing_module(model.architecture, _modules(plan))
     return {
         "model": model.name,
+        "missing_module": missing,
+        "missing_part": NEEDS.get(missing, ""),
         "schedule": plan.effective_schedule,
         "cp_kind": plan.cp_kind,
         "node_limit": plan.node_limit,
         "recompute": plan.recompute,
         "precision": plan.precision,
+        "offload": plan.offload or "none",
+        "nvme": plan.nvme,
         "optimizer": plan.optimizer,
         "recurrent_mixer": _first_recurrent(model.architecture),
         "unlisted": _first_unlisted(model),
@@ -321,6 +338,11 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
         "kept_state": next((what for what in plan.offloads if what != "optimizer"), ""),
         "unequal": given[0] if given else "",
     }
+
+
+def _modules(plan: Plan) -> tuple[str, ...]:
+    """The modules that the plan names."""
+    return tuple(plan.recompute_modules.split(",")) if plan.recompute_modules else ()
 
 
 def _forward_part(model: Model) -> str:

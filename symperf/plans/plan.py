@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
 from .adapters import trained_parts
-from .combinations import check_combination, check_host
+from .combinations import check_combination
 from .encoders import check_encoders, encoders_of
 from .fields import LARGEST as LARGEST
 from .fields import positive_integer as positive_integer
+from .host_rules import check_host
 from .plan_fields import CONTEXT_KINDS as CONTEXT_KINDS
 from .plan_fields import FIELDS as FIELDS
 from .plan_fields import NUMBERS as NUMBERS
@@ -129,6 +130,16 @@ class Plan(PlanFields):
     def offloads(self) -> tuple[str, ...]:
         """What the host keeps."""
         return tuple(self.offload.split(",")) if self.offload else ()
+
+    @property
+    def on_drives(self) -> tuple[str, ...]:
+        """What of that which the host keeps lies on its drives."""
+        return tuple(self.nvme.split(",")) if self.nvme else ()
+
+    @property
+    def effective_recompute(self) -> str:
+        """What the backward pass computes again: single modules are selective recomputation."""
+        return "selective" if self.recompute_modules and self.recompute == "none" else self.recompute
 
     @property
     def effective_expert_tp(self) -> int:

@@ -8,10 +8,12 @@ from typing import get_args
 from .adapted_layers import BASE_PRECISIONS, TARGETS
 from .fields import plan_field, table_of
 from .freezing import PARTS
+from .recompute_modules import MODULES
 from .stage_layout import canonical
 from .structure import (
     COUNTED,
     HOSTED,
+    NVME,
     OFFLOADS,
     Attention,
     Context,
@@ -67,6 +69,15 @@ class PlanFields:
         choices=get_args(Recompute),
         searched=True,
         metavar="MODE",
+    )
+    recompute_modules: str | None = plan_field(
+        None,
+        "list",
+        "modules of a layer that the backward pass computes again, as Megatron-Core names them, or op (all but "
+        "every second product and the core of attention, as torchtitan does); recompute selective alone is core_attn",
+        choices=MODULES,
+        metavar="LIST",
+        heading="modules",
     )
     sequence_parallel: bool = plan_field(
         False,
@@ -219,7 +230,7 @@ class PlanFields:
     optimizer: str = plan_field(
         "adam",
         "choice",
-        "what updates the weights: adam, adam-8bit, adafactor, sgd-momentum or muon",
+        "what updates the weights: adam, adam-8bit, adam-4bit, adafactor, sgd-momentum or muon",
         choices=get_args(Optimizer),
     )
     recompute_layers: int | None = plan_field(
@@ -231,12 +242,26 @@ class PlanFields:
     offload: str | None = plan_field(
         None,
         "list",
-        "what the host keeps: activations, optimizer or weights, in inference weights, cache or experts (which it "
-        "computes), or several with commas between",
+        "what the host keeps: activations, gradients, optimizer or weights, in inference weights, cache or experts "
+        "(which it computes), or several with commas between",
         choices=(*OFFLOADS, *(name for name in HOSTED if name not in OFFLOADS)),
         training=OFFLOADS,
         inference="read",
         metavar="LIST",
+    )
+    nvme: str | None = plan_field(
+        None,
+        "list",
+        "what of that which the host keeps lies on its drives: optimizer, weights or both with a comma between",
+        choices=NVME,
+        metavar="LIST",
+    )
+    optimizer_in_backward: bool = plan_field(
+        False,
+        "flag",
+        "each weight is updated as soon as its gradient is there, which is given back at once; gradients are not "
+        "clipped by their norm",
+        heading="in backward",
     )
     freeze: str | None = plan_field(
         None,

@@ -37,6 +37,7 @@ FLAGS = (
     "zb_2p",
     "dual_pipe",
     "some_layers",
+    "at_once",
     "pipeline_inside",
 )
 """Names that stand for structural choices in a rule: 0 or 1, the number of network tiers, and what a layout has."""

@@ -23,7 +23,7 @@ Context = Literal["none", "ring", "all-to-all", "all-gather"]
 Stages = Literal["even", "uneven", "given", "layout"]
 COUNTED = {"none": (0, 0), "embedding": (1, 0), "loss": (0, 1), "both": (1, 1)}
 """Ends of a model that are dealt as a layer: what a plan calls them, and whether embedding and loss are."""
-Optimizer = Literal["adam", "adam-8bit", "adafactor", "sgd-momentum", "muon"]
+Optimizer = Literal["adam", "adam-8bit", "adam-4bit", "adafactor", "sgd-momentum", "muon"]
 RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
 Loss = Literal["unfused", "fused", "chunked", "fused-linear", "cut"]
 """How the loss follows the head: kernels that each read logits in 32 bits; one that reads them in 16; that one chunk by
@@ -33,8 +33,10 @@ Products = Literal["half", "fp8", "fp4"]
 LISTED = tuple(mixer for mixer in RECURRENT if mixer not in ("matrix_memory", "wkv"))
 MATRIX_MIXERS = ("attention", "local_attention", "latent_attention", "compressed_attention", "none", *LISTED)
 """Mixers whose matrices are listed one by one, for optimizers and casts that need them."""
-OFFLOADS = ("activations", "optimizer", "weights")
+OFFLOADS = ("activations", "gradients", "optimizer", "weights")
 """What a host keeps of a training step."""
+NVME = ("optimizer", "weights")
+"""What of a training step the host may keep on drives."""
 HOSTED = ("weights", "cache", "experts")
 """What a host keeps of an inference."""
 """What the host may keep, in the order in which it is written."""
@@ -101,6 +103,9 @@ class Structure:
         frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
         encoders: of images and sound, which the first stage passes.
         padded_vocabulary: the part of a device is a multiple of `vocab_multiple`.
+        modules: of a layer that selective recomputation computes again, of `recompute_modules.MODULES`.
+        updates_at_once: the optimizer runs inside the backward pass, and gives each gradient back at once.
+        nvme: what of that which the host keeps lies on its drives, some of `NVME`.
         documents: sequences are packed with documents, and attention does not leave them.
         adapted: linear layers that have adapters, which alone are trained, some of `adapted_layers.LAYERS`.
         decomposed: adapters learn magnitudes apart from directions (DoRA).
@@ -139,6 +144,9 @@ class Structure:
     segments: tuple[tuple[str, ...], ...] = ()
     frozen: tuple[str, ...] = ()
     encoders: tuple[EncoderPart, ...] = ()
+    modules: tuple[str, ...] = ()
+    updates_at_once: bool = False
+    nvme: tuple[str, ...] = ()
     documents: bool = False
     padded_vocabulary: bool = False
     adapted: tuple[str, ...] = ()

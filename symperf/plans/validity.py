@@ -11,8 +11,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from .adapters import ADAPTER_RULES
-from .combinations import COMBINATION_RULES, HOST_RULES
+from .combinations import COMBINATION_RULES
 from .frozen_parts import FREEZE_RULES
+from .host_rules import HOST_RULES
 from .parallel_rules import KIND_RULES, PARALLEL_RULES
 from .plan_fields import NUMBERS
 from .rule import ABSENT as ABSENT
@@ -81,6 +82,12 @@ RUN_RULES = (
         "batch_is_not_divisible",
         "batch % (dp * micro_batch) == 0",
         "batch: {batch} sequences are not divisible by dp x micro_batch = {dp} x {micro_batch} = {share}",
+    ),
+    Rule(
+        "optimizer_in_backward_needs_one_micro_batch",
+        "at_once == 0 or batch == dp * micro_batch",
+        "optimizer_in_backward: gradients are not accumulated, found {micro_batches} micro-batches of a replica; "
+        "expected micro_batch = batch / dp, and pp = 1",
     ),
     Rule(
         "interleaved_micro_batches_not_divisible_by_pp",
@@ -177,6 +184,7 @@ def flags(plan: Plan, tiers: int) -> dict[str, int]:
         "zb_2p": int(plan.schedule == "zero-bubble-2p"),
         "dual_pipe": int(plan.schedule == "dualpipe"),
         "some_layers": int(plan.recompute_layers is not None),
+        "at_once": int(plan.optimizer_in_backward),
         "pipeline_inside": int(plan.rank_order == "tp-cp-pp-dp"),
     }
 

@@ -31,7 +31,8 @@ def stages_json(run: Run) -> list[dict[str, Any]]:
             "layers": row["layers"],
             "holds": held[number - 1] if held else None,
             "in_flight": row["in_flight"],
-            "memory_bytes": classes(row),
+            "memory_bytes": classes(row) | {"reserved": row["reserved"]},
+            "parts": parts(row),
         }
         for number, row in enumerate(run.stage_memory(), 1)
     ]
@@ -43,18 +44,39 @@ def holds(run: Run) -> list[list[str]] | None:
     return run.plan.stage_holds(sizes["num_layers"], sizes.get("num_multi_token_layers", 0))
 
 
+def parts(row: dict[str, float]) -> dict[str, float]:
+    """What a device of a stage has its memory for, in words of the field; the parts sum to what it must have."""
+    held = classes(row)
+    return {
+        "weights": held["weights"],
+        "gradients": held["gradients"],
+        "states": held["optimizer"],
+        "activations": held["activations"] - row["logits"],
+        "logits": row["logits"],
+        "buffers": held["workspace"],
+        "reserved_extra": row["reserved"] - row["total"],
+    }
+
+
+def fullest_stage(run: Run) -> int:
+    """The number of the stage whose device must have most, the first of equals."""
+    reserved = [row["reserved"] for row in run.stage_memory()]
+    return reserved.index(max(reserved)) + 1
+
+
 def stages_table(run: Run) -> Table:
     """One row a stage; neighbours that hold the same share one."""
     held = holds(run)
-    table = Table(("stage", *(("holds",) if held else ()), "layers", "in flight", *CLASSES, "total"))
     rows = run.stage_memory()
+    names = (name.replace("_", " ") for name in parts(rows[0]))
+    table = Table(("stage", *(("holds",) if held else ()), "layers", "in flight", *names, "reserved"))
     start = 0
     for position, row in enumerate(rows):
         same = held is None or held[position : position + 1] == held[position + 1 : position + 2]
         if position + 1 < len(rows) and rows[position + 1] == row and same:
             continue
         name = str(position + 1) if start == position else f"{start + 1}-{position + 1}"
-        sizes = (gibibytes(size) for size in classes(row).values())
+        sizes = (gibibytes(size) for size in (*parts(row).values(), row["reserved"]))
         letters = [" | ".join(held[position])] if held else []
         table.add_row(name, *letters, f"{row['layers']:.4g}", f"{row['in_flight']:.4g}", *sizes)
         start = position + 1

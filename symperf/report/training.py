@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ..common.table import Table
 from . import encoders, trained_adapters
 from .run_parts import (
-    by_class,
     does_not_fit,
     facts,
-    memory_of,
     shares_of,
     show_overheads,
     show_warnings,
@@ -19,7 +17,8 @@ from .run_parts import (
     warnings_of,
 )
 from .scaled import gibibytes, percent, quantity, seconds
-from .stages import CLASSES, LISTED_STAGES, stages_json, stages_table
+from .stages import LISTED_STAGES, fullest_stage, stages_json, stages_table
+from .training_memory import memory_classes, memory_rows
 from .utilization import executed, impossible
 
 if TYPE_CHECKING:
@@ -27,11 +26,6 @@ if TYPE_CHECKING:
 
     from ..evaluation.base_run import Row
     from ..runs.training_run import Run
-
-
-def memory_classes(run: Run) -> dict[str, float]:
-    """Bytes on the fullest device by class, and their total."""
-    return by_class(run.memory_terms(), CLASSES, run.value("memory"))
 
 
 def as_json(run: Run) -> dict[str, Any]:
@@ -48,7 +42,11 @@ def as_json(run: Run) -> dict[str, Any]:
         "mfu_executed": run.value("mfu_executed"),
         "devices": run.plan.devices,
         "memory_bytes": memory_classes(run),
-        **({"stages": stages_json(run)} if 1 < run.plan.pp <= LISTED_STAGES else {}),
+        **(
+            {"stages": stages_json(run), "fullest_stage": fullest_stage(run)}
+            if 1 < run.plan.pp <= LISTED_STAGES
+            else {}
+        ),
         **({"host_memory_bytes": run.host_memory()} if run.structure.offload else {}),
         "capacity_bytes": run.value("capacity_bytes"),
         "fits": run.fits,
@@ -70,7 +68,7 @@ def all_warnings(run: Run) -> tuple[str, ...]:
 
 def _shortage(run: Run) -> str:
     """How much is missing, and which single change of the plan would make it fit."""
-    need, have = run.value("memory"), run.value("capacity_bytes")
+    need, have = run.needed_bytes, run.value("capacity_bytes")
     text = does_not_fit(need, have)
     fitting = [f"{name} ({gibibytes(size)})" for name, size in levers(run) if size <= have]
     return f"{text}; would fit with {' or '.join(fitting)}" if fitting else f"{text}; no single change makes it fit"
@@ -99,7 +97,7 @@ def levers(run: Run) -> list[tuple[str, float]]:
             other = run.bind(**change)
         except InputError:
             continue
-        found.append((name, other.memory_alone()))
+        found.append((name, other.needed_alone()))
     return found
 
 
@@ -113,10 +111,11 @@ def show(run: Run, console: Console) -> None:
     table.add_row("MFU, HFU", f"{percent(run.value('mfu'))}, {percent(run.value('hfu'))}  ({per_device} per device)")
     if other := executed(run, "mfu", "mfu_executed"):
         table.add_row("executed", other)
-    whole, parts = memory_of(run, memory_classes(run))
-    table.add_row("memory", whole)
-    table.add_row("", parts)
-    for row in (*trained_adapters.rows(run), *(encoders.rows(run) if run.images else ())):
+    for row in (
+        *memory_rows(run),
+        *trained_adapters.rows(run),
+        *(encoders.rows(run) if run.images else ()),
+    ):
         table.add_row(*row)
     table.add_row("time is due to", shares_of(run))
     if run.structure.offload:
@@ -125,7 +124,7 @@ def show(run: Run, console: Console) -> None:
     console.print(table)
     console.print(breakdown(run))
     if 1 < run.plan.pp <= LISTED_STAGES:
-        console.print("\nmemory by stage", style="bold")
+        console.print(f"\nmemory by stage, the fullest is {fullest_stage(run)}", style="bold")
         console.print(stages_table(run))
     show_overheads(run, console)
     show_warnings(all_warnings(run), console)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..codegen.interpret import floats
+from ..codegen.interpret import run as evaluate
 from ..plans.alignment import alignment_warnings
 from ..plans.plan import check, positive_integer
 from ..sweep.sweep_methods import SweepMethods
@@ -82,7 +84,7 @@ class Run(FullRun, SweepMethods, MemoryTables):
             self.structure = without_training(self.structure, self.model)
         flash, media = self.structure.attention == "flash", bool(images)
         self.warnings += check_documents(self.model, own, sequence, flash=flash, images=media)
-        if self.structure.attention == "flash" and self.structure.recompute == "selective":
+        if self.structure.attention == "flash" and self.structure.modules == ("core_attn",):
             self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
         self.bound = bind(self.model, self.system, self.plan, batch, sequence, own, encoder)
@@ -119,3 +121,19 @@ class Run(FullRun, SweepMethods, MemoryTables):
 
     def _memory_program(self) -> Program:
         return memory_program(self.structure)
+
+    @property
+    def needed_bytes(self) -> float:
+        """Bytes that a device must have: its tensors, and what allocator, driver and libraries hold beside them."""
+        return self.value("reserved")
+
+    def needed_alone(self) -> float:
+        """The same without compiling the rest of the step."""
+        program = self._memory_program()
+        inputs = {name: value for name, (value, _) in self.bound.items()}
+        return float(evaluate(program, inputs, floats())[program.outputs["reserved"]])
+
+    def reserved_parts(self) -> dict[str, float]:
+        """Bytes that a device holds beside its tensors, by name."""
+        names = [name for name in self.compiled.program.outputs if name.startswith("reserved/")]
+        return {name.removeprefix("reserved/"): self.value(name) for name in names}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
 from ..evaluation.base_run import ALIASES
-from ..plans.combinations import check_host
 from ..plans.grammar import Node, evaluate, number, predicate
+from ..plans.host_rules import check_host
 from ..plans.plan import FIELDS, LARGEST, NUMBERS, Plan, require_modelled
 from ..plans.validity import (
     ABSENT,
@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     from ..plans.structure import Structure
     from ..systems.system import System
 
-FITS = "memory <= memory_capacity"
+FITS = "reserved <= memory_capacity"
 _SPECIAL = {"capacity_bytes": "memory_capacity", "tflops_per_device": "flops_per_s_per_device / 1e12"}
-_ANSWERS = ("time", "memory", "mfu", "hfu", "model_flops", "hardware_flops", "tokens", "devices", "parameters")
+_ANSWERS = (
+    *("time", "memory", "reserved", "mfu", "hfu", "model_flops", "hardware_flops", "tokens", "devices", "parameters"),
+)
 ANSWERS = (*_ANSWERS, "tokens_per_s", "tokens_per_s_per_device", "flops_per_s_per_device")
 """Outputs of every structure that conditions may read."""
 

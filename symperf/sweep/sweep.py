@@ -49,7 +49,7 @@ class Sweep:
         axes: by name: lists, ranges, `Zip`s of these; a text for a number is an expression (see `derived`), any other
             single value is fixed.
         derived: expressions by the symbol that they replace, or by a new name.
-        where: conditions, as a list or by name; `fits` is that memory does not exceed the capacity.
+        where: conditions, as a list or by name; `fits` is that what is reserved does not exceed the capacity.
         outputs: names of quantities.
 
     Raises:
@@ -97,7 +97,7 @@ class Sweep:
                 raise InputError(f"axis {name}: is given twice, expected it once")
         self._refuse_open(read, expressions)
         trees = self._derive(expressions, members, read)
-        named = {"fits": predicate(FITS, ["memory", "memory_capacity"], "fits")}
+        named = {"fits": predicate(FITS, ["reserved", "memory_capacity"], "fits")}
         known = [*NUMERIC, *members, *trees, *(n for n in ANSWERS if n not in members)]
         conditions = {
             reason: predicate(text, known, f"where {reason}", named) for reason, text in name_conditions(where).items()

@@ -20,6 +20,7 @@ from ..common.frozen import Frozen
 from .kernel_constants import FAMILIES, TRAINED
 from .profiles import locate, names_in
 from .quantities import quantity_of, text_of
+from .runtime_memory import read_memory
 from .software_symbols import SOFTWARE
 from .system_symbols import Limits, Quantity
 from .units import FRACTION
@@ -93,7 +94,7 @@ class Software:
         source: where its kernels are read.
         shares: of efficiencies.
         constants: of its own kernels, by system.
-        values: of symbols that are of the software and its host.
+        values: of symbols that are of the software and its host, and of memory that it holds beside tensors.
         plan: what it chooses for fields of the plan that are not given.
     """
 
@@ -149,7 +150,7 @@ def _times(quantity: Quantity, share: Quantity, name: str) -> Quantity:
 def _read(path: Path) -> Software:
     label = path.name if path.parent == CATALOGUE else str(path)
     table = read_toml(path, label)
-    known = ("name", "title", "source", "share", "on", "values", "plan")
+    known = ("name", "title", "source", "share", "on", "values", "memory", "plan")
     for key in table:
         if key not in known:
             raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, known)}")
@@ -162,8 +163,9 @@ def _read(path: Path) -> Software:
     shares = tuple(_share(entry, label) for entry in entries)
     title, source = text_of(table, "title", label) or name, text_of(table, "source", label)
     constants = _constants(table.get("on", {}), label)
-    values, plan = _values(table.get("values", {}), label), _plan(table.get("plan", {}), label)
-    return Software(name, title, source, shares, constants, values, plan)
+    values = {**_values(table.get("values", {}), label), **read_memory(table.get("memory", {}), label)}
+    plan = _plan(table.get("plan", {}), label)
+    return Software(name, title, source, shares, constants, Frozen(values), plan)
 
 
 def _plan(table: Any, label: str) -> Mapping[str, Chosen]:

@@ -19,6 +19,7 @@ from ..common.files import read_toml
 from ..common.frozen import Frozen
 from .kernel_constants import families_of
 from .quantities import quantity_of, text_of
+from .runtime_memory import DEFAULT_RUNTIME, runtime_of
 from .system_symbols import ASSUMED, MATRIX_RATE, PRECISIONS, SYMBOLS, Quantity, vector_rate
 from .units import BANDWIDTH, BYTES, RATE, spell
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "systems"
 _REQUIRED: Final = ("memory_bandwidth", "memory_capacity")
-_TEXTS: Final = ("name", "title", "aliases", "base", "scale_up_links")
+_TEXTS: Final = ("name", "title", "aliases", "base", "scale_up_links", "runtime")
 Links = Literal["switch", "mesh"]
 """What joins the devices of a scale-up domain: a switch, or a link between every two of them."""
 
@@ -63,6 +64,8 @@ class System:
     stated: frozenset[str] = frozenset()
     """Values that a user gave, which no software replaces."""
     links: Links = "switch"
+    runtime: str = DEFAULT_RUNTIME
+    """What runs on the device and holds memory beside tensors, one of `runtime_memory.RUNTIMES`."""
     software: Mapping[str, Quantity] = Frozen({})
     """Values of symbols of the software that runs on it."""
 
@@ -207,6 +210,7 @@ class _Raw:
     lineage: list[str] = field(default_factory=list)
     stated: set[str] = field(default_factory=set)
     links: Links = "switch"
+    runtime: str = DEFAULT_RUNTIME
 
 
 @cache
@@ -276,6 +280,8 @@ def _read_table(table: dict[str, Any], label: str, path: Path, seen: tuple[Path,
     raw.label = label
     if "scale_up_links" in table:
         raw.links = _links_of(table["scale_up_links"], label)
+    if "runtime" in table:
+        raw.runtime = runtime_of(table["runtime"], label)
     raw.lineage = [raw.name, *raw.lineage]
     if path.parent != CATALOGUE:
         raw.stated |= SYMBOLS.keys() & table.keys()
@@ -358,6 +364,7 @@ def _build(raw: _Raw) -> System:
         lineage=tuple(raw.lineage),
         stated=frozenset(raw.stated),
         links=raw.links,
+        runtime=raw.runtime,
     )
 
 

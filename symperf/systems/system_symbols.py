@@ -33,6 +33,7 @@ SYMBOLS: Final[Mapping[str, Limits]] = {
     "scale_out_latency": Limits(TIME, 1e-10, 1e-1, _OUT, zero=True),
     "host_bandwidth": Limits(BANDWIDTH, 1e8, 1e13),
     "host_memory_bandwidth": Limits(BANDWIDTH, 1e8, 1e13),
+    "nvme_bandwidth": Limits(BANDWIDTH, 1e7, 1e12),
     "launch_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
     "split_latency": Limits(TIME, 1e-10, 1e-2, "l2_bandwidth or inner_latency", zero=True),
     "power": Limits(POWER, 1.0, 1e6),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..plans.plan import NUMBERS, STATE_BYTES
 from ..plans.structure import SENT
+from ..systems.runtime_memory import memory_values
 from ..systems.software_symbols import SOFTWARE
 from ..systems.system_symbols import Limits
 from ..systems.units import BYTES, COUNT, FRACTION
@@ -141,7 +142,7 @@ def bind(
         bound[name] = (quantity.value, quantity.source)
     bound |= low_precision_rates(system, precision)
     state = defaults_of(plan.optimizer, precision_asked(plan, system), plan.base_precision)
-    for name, (value, source) in (DEFAULTS | state).items():
+    for name, (value, source) in (DEFAULTS | memory_values(system.runtime) | state).items():
         told = system.software.get(name)
         given = (value, source) if told is None else (told.value, told.source)
         bound[name] = (defaults[name], "set by the user") if name in defaults else given

@@ -26,6 +26,7 @@ from ..operations.schedule import Idle, Op, count_operations, executions, terms,
 from ..operations.vocabulary import pad_vocabulary
 from .memory.encoder_counts import encoder_bytes
 from .memory.footprint import footprint, memory
+from .memory.reserved import reserved_terms
 from .model_flops import model_flops, recomputed_flops, trained_adapter_parameters
 from .step.step import TrainingStep
 
@@ -97,8 +98,12 @@ def build(structure: Structure) -> Compiled:
     definitions.append((time, time_of(tree, stand_in)))
     outputs: dict[str, Any] = {"time": time}
     outputs |= metrics(structure, time)
-    outputs |= {f"memory/{name}": expr for name, expr in footprint(structure).items()}
+    held = footprint(structure)
+    beside = reserved_terms(structure, held["activations"])
+    outputs |= {f"memory/{name}": expr for name, expr in held.items()}
+    outputs |= {f"reserved/{name}": expr for name, expr in beside.items()}
     outputs["memory"] = memory(structure)
+    outputs["reserved"] = outputs["memory"] + sympy.Add(*beside.values())
     outputs |= {f"encoders/{name}": expr for name, expr in encoder_bytes(structure).items()}
     outputs |= _demands(named, executions(tree))
     program = lower(definitions, outputs, share=True, stand_for=UNITS)

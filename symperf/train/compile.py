@@ -27,12 +27,13 @@ def compile_step(structure: Structure) -> Compiled:
 
 
 def memory_program(structure: Structure) -> Program:
-    """A small program with the one output "memory", for questions that are about nothing else."""
+    """A small program of the bytes "memory" and "reserved", for questions that are about nothing else."""
 
     def make() -> Program:
         from ..codegen.lower import lower
         from .memory.footprint import memory
+        from .memory.reserved import reserved
 
-        return lower([], {"memory": memory(structure)})
+        return lower([], {"memory": memory(structure), "reserved": reserved(structure)}, share=True)
 
     return load_or_make_program("memory", structure.key(), make)

@@ -18,6 +18,7 @@ from ..plans.encoders import encoders_of
 from ..plans.freezing import CLASSES, language_classes
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.plan_fields import WIDE_PRECISIONS
+from ..plans.recompute_modules import modules_of
 from ..plans.stage_layout import chunks_of, modules_at
 from ..plans.structure import COUNTED, STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
@@ -73,7 +74,7 @@ def structure_of(
     return Structure(
         architecture=model.architecture,
         attention=attention,  # type: ignore[arg-type]
-        recompute=plan.recompute,  # type: ignore[arg-type]
+        recompute=plan.effective_recompute,  # type: ignore[arg-type]
         sequence_parallel=plan.sequence_parallel,
         schedule=plan.effective_schedule,  # type: ignore[arg-type]
         zero=plan.zero,
@@ -105,6 +106,9 @@ def structure_of(
         frozen=frozen,
         encoders=encoders,
         padded_vocabulary=plan.vocab_multiple is not None,
+        modules=modules_of(plan.recompute, plan.recompute_modules),
+        updates_at_once=plan.optimizer_in_backward,
+        nvme=plan.on_drives,
         documents=attention == "flash" and "document_length" in stated,
         adapted=adapted,
         decomposed=plan.dora,

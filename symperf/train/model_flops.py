@@ -30,12 +30,18 @@ from ..formulas.language.symbols import (
     tp,
 )
 from ..models import counts
+from ..models.own_sizes import of_kind
+from ..operations.groups import parts
+from ..operations.schedule import Op, executions, terms
 from ..plans.gradients import gradients_of
 from .layers.adapters import adapter_parameters, layer_adapters
+from .layers.recomputed import recomputed_modules
+from .layers.transformer import Decoder
 from .memory import multi_token_counts
 from .memory.encoder_counts import encoder_flops
 
 if TYPE_CHECKING:
+    from ..models.architecture import LayerKind
     from ..plans.structure import Structure
 
 LAYER_CLASSES = {
@@ -125,12 +131,28 @@ def _module_gradients(structure: Structure) -> Any:
     return total + (through + gradients.trains(gradients.vocabulary)) * head
 
 
+def _module_flops(structure: Structure, kind: LayerKind) -> Any:
+    """FLOPs of the products of a layer that are computed again for modules, over all devices and micro-batches."""
+    layer = Decoder(structure, kind)
+    again = recomputed_modules(layer, structure.modules)
+    if again is None:
+        return ZERO
+    times = executions(again)
+    products = [(path, op) for path, op in terms(again).items() if isinstance(op, Op) and op.shape is not None]
+    devices = tp * parts(structure) * batch / micro_batch
+    return of_kind(sum((times[path] * op.demand.flops for path, op in products), ZERO) * devices, kind)
+
+
 def recomputed_flops(structure: Structure) -> Any:
     """FLOPs that recomputation adds; of some layers of each stage, in proportion."""
-    whole = counts.recomputed_flops(structure.architecture, structure.recompute, keys_of(structure))
+    core = "core_attn" in structure.modules or structure.recompute != "selective"
+    mode = structure.recompute if core else "none"
+    whole = counts.recomputed_flops(structure.architecture, mode, keys_of(structure))
     for count, kind, classes in counts.layer_flops(structure.architecture, keys=keys_of(structure)):
         if not gradients_of(structure).flows(kind):
-            whole -= count * counts.recomputed_of(classes, structure.recompute)
+            whole -= count * counts.recomputed_of(classes, structure.recompute) if core else ZERO
+        else:
+            whole += count * _module_flops(structure, kind)
     layers = whole * num_recomputed_layers * pp / num_layers if structure.some_layers else whole
     again = multi_token_counts.recomputed_flops(structure) if gradients_of(structure).through_modules else ZERO
     return layers + again

@@ -31,6 +31,11 @@ class TrainingFramework:
             (as many as pipeline stages, of one chunk each) or "" (not known: the fastest that fits).
         batch_of_device: the column `micro_batch_seqs` counts sequences of a device, not of a replica.
         shards_all: without a word on sharding, state is sharded over all devices (of a slice).
+        split_values: of other symbols where logits are split (tp above 1).
+        staged_plan: fields of the plan of pipelines, whatever a row says of sharding.
+        staged_values: of other symbols in pipelines.
+        reported: what a figure of memory counts that does not say: "device" (all that a device holds), "allocator"
+            (what PyTorch's allocator reserved) or "allocated".
         recompute: where a row does not say.
         dealt_experts_split: experts that are dealt are split over the tensor-parallel group too, unless a row says.
         stack: the profile of its kernels (`symperf.systems.software`); "" for the efficiencies of the system's file.
@@ -46,6 +51,10 @@ class TrainingFramework:
     micro_batches: str = ""
     batch_of_device: bool = False
     shards_all: bool = False
+    split_values: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    staged_plan: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    staged_values: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    reported: str = "device"
     recompute: str = ""
     dealt_experts_split: bool = False
     stack: str = ""
@@ -59,6 +68,18 @@ NEMO_ADAPTERS = {"lora_rank": 8, "lora_targets": "q,k,v", "zero": 0}
 """collections/llm/recipes/llama3_8b.py and scripts/performance: peft.dim = 8, target_modules = ["linear_qkv"], and no
 distributed optimizer."""
 FSDP = {"overlap_dp": 1.0, "overlap_gather": 1.0, "attention": "flash", "dropout": False}
+
+FSDP2_STATE = {"optimizer_bytes": 10, "fragmentation": 0}
+"""FSDP2 keeps its sharded parameters in FP32 and gathers them in 16 bits: weights (2), master and moments (12) are 12
+bytes in all."""
+TITAN_MEMORY = (
+    "components/metrics.py reports torch.cuda's reserved bytes; run_train.sh sets expandable_segments, which fragment "
+    "nothing; the loss ran eagerly at the end of 2024 (components/loss.py: compiling it was turned off) and is "
+    "compiled since, so that no tensor in FP32 is as long as the logits; in pipelines parameters stay gathered from "
+    "the first micro-batch on and gradients are accumulated whole, in FP32 (parallelize_llama.py: no resharding after "
+    "the forward pass), as under ZeRO-1, beside sharded gradients in FP32"
+)
+COMPILED_LOSS = {"loss_working_bytes": 1 / 16}
 
 SOFTWARE: Mapping[str, TrainingFramework] = {
     "NeMo": TrainingFramework(
@@ -95,15 +116,46 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
     "torchtitan": TrainingFramework(
         "torchtitan: FSDP2; tensor parallelism with sequence parallelism, overlapped only as async TP; "
         "pipeline_parallel_microbatches is the pipeline-parallel degree unless it is set; PyTorch's "
-        "scaled_dot_product_attention, whose flash kernel is FlashAttention-2",
+        f"scaled_dot_product_attention, whose flash kernel is FlashAttention-2; {TITAN_MEMORY}",
         {**FSDP, "overlap_tp": 0.0},
+        values={**FSDP2_STATE, "loss_working_bytes": 8},
+        split_values={"loss_working_bytes": 12},
+        staged_plan={"zero": 1},
+        staged_values={"optimizer_bytes": 16},
+        reported="allocator",
         sequence_parallel=True,
         micro_batches="stages",
         stack="flash-attention-2",
     ),
+    "torchtitan (torch.compile)": TrainingFramework(
+        f"as torchtitan, of 2025 and 2026: {TITAN_MEMORY}",
+        {**FSDP, "overlap_tp": 0.0, "loss": "fused"},
+        values=FSDP2_STATE,
+        reported="allocator",
+        sequence_parallel=True,
+        micro_batches="stages",
+        stack="flash-attention-2",
+    ),
+    "ms-swift (Megatron)": TrainingFramework(
+        "Megatron-SWIFT: Megatron-Core's distributed optimizer, gradients in FP32; until ms-swift 3.9 "
+        "expert_tensor_parallel_size is none, which Megatron-Core takes as the tensor-parallel degree",
+        MEGATRON_CORE,
+        sequence_parallel=True,
+        dealt_experts_split=True,
+        stack="flash-attention-2",
+    ),
+    "ms-swift (DeepSpeed)": TrainingFramework(
+        "ms-swift's ds_config: buckets of 2e8 elements, two as overlap_comm is on; gradients in 16 bits; models "
+        "of transformers, whose loss keeps the logits in 16 bits beside those in FP32 (loss/loss_utils.py); the "
+        "script sets expandable_segments",
+        {"overlap_dp": 1.0, "attention": "flash", "dropout": False},
+        values={"gradient_bytes": 2, "loss_working_bytes": 10, "workspace_bytes": 8e8, "fragmentation": 0},
+        stack="flash-attention-2",
+    ),
     "torchtune": TrainingFramework(
-        "torchtune, recipes/configs/llama3_1: dtype bf16 of weights, gradients and moments (AdamW, no master weights)",
-        FSDP,
+        "torchtune, recipes/configs/llama3_1: dtype bf16 of weights, gradients and moments (AdamW, no master weights); "
+        "CEWithChunkedOutputLoss, in 8 chunks (modules/loss/ce_chunked_output_loss.py)",
+        {**FSDP, "loss": "chunked"},
         values={"gradient_bytes": 2, "optimizer_bytes": 4},
         stack="flash-attention-2",
     ),
@@ -181,6 +233,7 @@ class TrainingFamily:
         precision: of the columns `precision` that are empty.
         by_precision: values of other symbols by the exact text of the column `precision`.
         by_model: fields of the plan, and the micro-batch where no column gives it, by the column `model`.
+        model_values: values of other symbols by the column `model`.
         stack: the profile of the kernels, by the document's date, where the framework's name says no version.
     """
 
@@ -194,6 +247,7 @@ class TrainingFamily:
     precision: str = ""
     by_precision: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
     by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
+    model_values: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
     stack: str = ""
 
     def of_model(self, row: TableRow) -> Mapping[str, Any]:
@@ -255,6 +309,17 @@ FAMILIES: Mapping[str, TrainingFamily] = {
         by_precision={"fp8": {"dispatch_element_bytes": 1.03125}},
     ),
     "DGXC": TrainingFamily("DGX Cloud benchmarking recipes: no dropout", plan={"dropout": False}),
+    "MBSKILL": TrainingFamily(
+        "Megatron-Bridge, src/megatron/bridge/recipes/moonlight/moonlight_16b.py: moments and gradients in BF16; "
+        "training/mixed_precision.py: parameters under FP8 current scaling are kept in FP8 alone, by rows and by "
+        "columns (fp8_param_gather), which takes as much as one copy in 16 bits",
+        by_precision={"FP8-CS": {"weight_copies": 0}},
+        model_values={"Moonlight-16B-A3B": {"gradient_bytes": 2, "optimizer_bytes": 8}},
+    ),
+    "TITAN": TrainingFamily(
+        "torchtitan's benchmarks/: the tables of June 2025 have the compiled loss",
+        by_precision={"float8 linears + float8 all-gather (torch.compile)": COMPILED_LOSS},
+    ),
     "MCOREH100": TrainingFamily("Megatron-LM README of core r0.8: dropout is off", plan={"dropout": False}),
     "MCOREMOE": TrainingFamily(
         "Megatron-Core MoE README: distributed optimizer, overlapped reduction", plan={"dropout": False}

@@ -23,10 +23,9 @@ PRECISIONS = (("nvfp4", "fp4"), ("fp4", "fp4"), ("fp8", "fp8"), ("float8", "fp8"
 """What a text of the column `precision` holds -> the precision of the products; the first that it holds."""
 MIXED_16 = re.compile(r"fp16\s*/\s*bf16|bf16\s*/\s*fp16")
 RECOMPUTE = (
-    ("selective op", "midway"),
+    ("selective op", "op"),
     ("selective layer", "midway"),
-    ("selective (recipe", "midway"),
-    ("selective: core_attn", "selective"),
+    ("selective (recipe", "op"),
     ("selective:", "modules"),
     ("selective", "selective"),
     ("qkv_proj offloaded", "full"),
@@ -35,9 +34,9 @@ RECOMPUTE = (
     ("full", "full"),
     ("sequence parallel", "none"),
 )
-"""What a text of the column `recompute` holds -> the mode; the first that fits. "midway": every second product
-(torchtitan's selective op) or every second layer is computed again: the middle of none and full. MaxText's "minimal"
-keeps every product."""
+"""What a text of the column `recompute` holds -> the mode; the first that fits. "op": every second product and all that
+is no product is computed again (torchtitan's selective op, which its recipes have); "modules": those that follow;
+"midway": every second layer, the middle of none and full. MaxText's "minimal" keeps every product."""
 MODES = ("none", "selective", "full")
 NOTHING = ("", "no", "off", "false")
 """Texts that, like those that begin with "none", say that nothing is computed again."""
@@ -89,8 +88,9 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
     left = {"micro_batch", "vpp"} if told_chunks else {"micro_batch"}
     fields |= {name: value for name, value in family.of_model(row).items() if name not in left}
     fields |= {name: value for name, value in degrees.items() if value > 1}
+    fields |= software.staged_plan if degrees["pp"] > 1 else {}
     fields["precision"] = precision_of(row.text("precision") or family.precision)
-    fields["recompute"] = {"midway": "none"}.get(mode, mode)
+    fields |= recomputation(mode, row.text("recompute"))
     told = f"{row.text('recompute')} {row.text('precision')} {row.text('sequence_parallel')}".casefold()
     if "sequence parallel" in told or "true" in told.split():
         fields["sequence_parallel"] = True
@@ -241,10 +241,10 @@ def precision_of(text: str) -> str | None:
 
 
 def recompute_of(text: str) -> str:
-    """The mode of recomputation that a text means: a mode of the plan, or "midway".
+    """The mode of recomputation that a text means: a mode of the plan, or "midway", "op" or "modules".
 
     Raises:
-        InputError: the text is not known, or the backward pass computes parts of a layer again that no mode has.
+        InputError: the text is not known.
     """
     folded = text.casefold()
     if folded in NOTHING or folded.startswith("none"):
@@ -252,9 +252,23 @@ def recompute_of(text: str) -> str:
     mode = next((mode for part, mode in RECOMPUTE if part in folded), None)
     if mode is None:
         raise InputError(f"recompute: found {quote(text)}, expected none, selective or full{nearest(folded, MODES)}")
-    if mode == "modules" or (mode == "selective" and "," in folded):
-        raise InputError("recomputation of single modules of a layer is not modelled")
+    if mode == "selective" and "," in folded:
+        raise InputError(f"recompute: found {quote(text)}, expected modules behind a colon")
     return mode
+
+
+def recomputation(mode: str, text: str) -> dict[str, Any]:
+    """The fields of the plan that a mode means, with the modules that a text names.
+
+    >>> recomputation("modules", "selective: mla_up_proj, mlp")
+    {'recompute': 'selective', 'recompute_modules': 'mla_up_proj,mlp'}
+    """
+    if mode == "op":
+        return {"recompute": "selective", "recompute_modules": "op"}
+    if mode == "modules":
+        names = [part.strip() for part in text.casefold().partition(":")[2].split(",")]
+        return {"recompute": "selective", "recompute_modules": ",".join(names)}
+    return {"recompute": "none" if mode == "midway" else mode}
 
 
 def stages(fields: dict[str, Any], model: Model) -> None:

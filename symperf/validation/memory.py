@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..common.errors import InputError, quote
 from . import inference_memory
 from .case import Case
+from .definitions import software_of
 from .layout import layout_of
 from .models import model_of
 from .rows import Columns
@@ -14,6 +15,8 @@ from .runs import run_of
 from .tables import source_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..evaluation.base_run import BaseRun
     from ..runs.training_run import Run
     from .case import Expressed
@@ -40,6 +43,12 @@ METRICS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 """What a text of the column `metric` holds -> the classes of memory that it counts, () for all; the first that fits.
 What is allocated when a step is logged is what stays between steps: the state."""
+BESIDE: Mapping[str, tuple[str, ...]] = {
+    "allocated": (),
+    "allocator": ("fragmentation", "libraries"),
+    "device": ("fragmentation", "libraries", "context", "communicators"),
+}
+"""What is counted beside tensors, by what a figure counts. Workspaces of cuBLAS lie in PyTorch's pool."""
 RELATIVE = "relative to tensor-parallel baseline without recompute"
 
 
@@ -62,6 +71,8 @@ def express(row: TableRow) -> list[Expressed]:
     quantity = "share_of_activations" if relative else "memory_bytes"
     layout = layout_of(row, model_of(row), memory_only=True)
 
+    held = _counted(row) if not classes else ""
+
     def run() -> Run:
         return run_of(row, memory_only=True)
 
@@ -69,7 +80,7 @@ def express(row: TableRow) -> list[Expressed]:
         if relative:
             plain = run.bind(recompute="none", sequence_parallel=False)
             return bytes_of(run, classes, layout) / bytes_of(plain, classes, layout)
-        return bytes_of(run, classes, layout)
+        return bytes_of(run, classes, layout, held)
 
     labels = {name: row.text(name) for name in ("model", "hw_key", "precision", "recompute", "framework", "metric")}
     words = (row.text("model"), str(layout.plan), row.text("precision"), row.text("recompute"), metric)
@@ -77,16 +88,23 @@ def express(row: TableRow) -> list[Expressed]:
     return [Case(source_of(row), name, quantity, measured, run, read, labels)]
 
 
-def bytes_of(run: BaseRun, classes: tuple[str, ...], layout: RowLayout) -> float:
-    """Bytes of some classes of memory on the fullest device; of all without classes."""
-    found = sum_of(run, classes)
+def _counted(row: TableRow) -> str:
+    """What a figure of the whole memory counts: "allocated", "allocator" or "device"; what it says, or its software."""
+    metric = row.text("metric")
+    said = [name for word, name in (("allocated", "allocated"), ("reserved", "allocator")) if word in metric]
+    return said[0] if len(said) == 1 else software_of(row.text("framework")).reported
+
+
+def bytes_of(run: BaseRun, classes: tuple[str, ...], layout: RowLayout, held: str = "allocated") -> float:
+    """Bytes of some classes of memory on the fullest device; without classes of all that is held, as it is counted."""
+    found = sum_of(run, classes, held)
     if not layout.midway:
         return found
-    return (found + sum_of(run.bind(recompute="full"), classes)) / 2
+    return (found + sum_of(run.bind(recompute="full"), classes, held)) / 2
 
 
-def sum_of(run: BaseRun, classes: tuple[str, ...]) -> float:
-    """Bytes of some classes of memory, of one run."""
+def sum_of(run: BaseRun, classes: tuple[str, ...], held: str) -> float:
+    """Bytes of some classes of memory, or of what is held, of one run."""
     if not classes:
-        return run.value("memory")
+        return run.value("memory") + sum(run.value(f"reserved/{name}") for name in BESIDE[held])
     return sum(value for name, value in run.memory_terms().items() if name.split("/")[0] in classes)

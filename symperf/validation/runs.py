@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
 from ..runs.training_run import Run
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from ..systems.system import System
     from .rows import TableRow
 
-CONTEXT: Final = 551 * 2.0**20
-COMMUNICATOR: Final = 392 * 2.0**20
-"""Bytes of a CUDA context with its libraries, and of the buffers of NCCL among 4 or 8 devices, as the owners of
-https://github.com/ai-dynamo/aiconfigurator observed them (systems/b60.yaml at 66a01e1e)."""
-
 
 def run_of(row: TableRow, *, memory_only: bool = False) -> Run:
     """The training run of a row.
@@ -40,9 +35,13 @@ def run_of(row: TableRow, *, memory_only: bool = False) -> Run:
     model = model_of(row)
     layout = layout_of(row, model, memory_only=memory_only)
     system = with_kernels(system_of(row, family.figures, family.system), stack_of(row))
+    software = software_of(row.text("framework"))
     values: dict[str, Any] = {
-        **software_of(row.text("framework")).values,
+        **software.values,
+        **(software.split_values if layout.plan.tp > 1 else {}),
+        **(software.staged_values if layout.plan.pp > 1 else {}),
         **family.values,
+        **family.model_values.get(row.text("model"), {}),
         **family.by_precision.get(row.text("precision"), {}),
     }
 
@@ -69,19 +68,9 @@ def fastest(run: Callable[[Plan], Run], plans: Iterable[Plan]) -> Run:
             refused = error
     if not possible:
         raise refused
-    memory = [found.memory_alone() for found in possible]
-    fitting = [
-        one
-        for one, size in zip(possible, memory, strict=True)
-        if size + held_beside(one.plan) <= one.bound["memory_capacity"][0]
-    ]
+    memory = [found.needed_alone() for found in possible]
+    fitting = [one for one, size in zip(possible, memory, strict=True) if size <= one.bound["memory_capacity"][0]]
     return min(fitting, key=lambda one: one.value("time")) if fitting else possible[memory.index(min(memory))]
-
-
-def held_beside(plan: Plan) -> float:
-    """Bytes that a device has beside what an allocator reports: the context, and buffers of each group that talks."""
-    groups = [degree for degree in (plan.tp, plan.pp, plan.dp, plan.cp, plan.ep) if degree > 1]
-    return CONTEXT + COMMUNICATOR * len(groups)
 
 
 def stack_of(row: TableRow) -> str:

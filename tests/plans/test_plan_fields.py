@@ -33,14 +33,17 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "experts": ("mixtral-8x7b", {"tp": 2, "dp": 8, "ep": 4, "zero": 1, "sequence_parallel": True}),
     "adapters": ("gpt2", {"dp": 2, "lora_rank": 4}),
     "dualpipe": ("mixtral-8x7b", {"pp": 2, "dp": 8, "ep": 8, "schedule": "dualpipe"}),
+    "drives": ("gpt2", {"dp": 64, "offload": "weights", "nvme_bandwidth": 3e9}),
 }
 """Runs in which, together, each field has several legal values."""
 every_field = pytest.mark.parametrize("field", FIELDS.values(), ids=list(FIELDS))
 
 
 def run_of(name: str) -> Run:
-    model, plan = RUNS[name]
-    return sf.training(sf.Model.load(model), sf.System.load("h100-sxm"), sf.Plan(**plan), batch=64, sequence=768)
+    model, given = RUNS[name]
+    plan = sf.Plan(**{field: value for field, value in given.items() if field in FIELDS})
+    values = {name: value for name, value in given.items() if name not in FIELDS}
+    return sf.training(sf.Model.load(model), sf.System.load("h100-sxm"), plan, batch=64, sequence=768, **values)
 
 
 def some_values(field: Field) -> list[Any]:

@@ -44,10 +44,12 @@ def test_the_json_object_of_the_contract(name: str) -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     for key in NUMBERS:
         assert found[key] == answer.value(key), key
-    assert set(found["memory_bytes"]) == {"weights", "gradients", "optimizer", "activations", "workspace", "total"}
-    parts = [size for part, size in found["memory_bytes"].items() if part != "total"]
-    assert sum(parts) == pytest.approx(found["memory_bytes"]["total"], rel=1e-12)
-    assert found["fits"] is (found["memory_bytes"]["total"] <= found["capacity_bytes"])
+    memory = dict(found["memory_bytes"])
+    total, reserved = memory.pop("total"), memory.pop("reserved")
+    assert set(memory) == {"weights", "gradients", "optimizer", "activations", "workspace"}
+    assert sum(memory.values()) == pytest.approx(total, rel=1e-12)
+    assert reserved == pytest.approx(total + sum(answer.reserved_parts().values()), rel=1e-12)
+    assert found["fits"] is (reserved <= found["capacity_bytes"])
     assert all({"name", "time_s", "share", "bound", "flops", "bytes"} <= set(row) for row in found["breakdown"])
     assert sum(found["shares"].values()) == pytest.approx(1, rel=1e-12)
     assert sum(row["time_s"] for row in found["breakdown"]) == pytest.approx(found["time_s"], rel=1e-12)

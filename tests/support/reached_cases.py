@@ -34,7 +34,8 @@ from symperf.technology.cost import YIELDS, cost_forms
 from symperf.technology.forms import chip_forms
 from symperf.technology.structure import ChipStructure
 from symperf.train import build as training
-from symperf.train.memory.footprint import footprint, host_footprint, stage_footprint
+from symperf.train.memory.footprint import host_footprint, stage_footprint
+from symperf.train.memory.reserved import reserved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +77,11 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama-2-7b", "l40s-shared-root", {"tp": 8}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "zero": 3, "zero_shards": 4}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "offload": "activations,optimizer,weights", **HOST}),
+    (
+        "llama-2-7b",
+        "h100-sxm",
+        {"dp": 8, "offload": "gradients,optimizer,weights", "nvme": "optimizer,weights", **HOST, "nvme_bandwidth": 3e9},
+    ),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "muon"}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "adafactor"}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "sgd-momentum"}),
@@ -200,7 +206,7 @@ def _built(structure: Structure) -> None:
     time_of(tree, lambda leaf: sympy.Symbol(leaf.path, positive=True))
     training.metrics(structure, sympy.Symbol("time", positive=True))
     counts.visible_score_flops(structure.architecture)
-    footprint(structure)
+    reserved(structure)
     host_footprint(structure)
     stage_footprint(structure)
 

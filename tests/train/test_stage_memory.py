@@ -129,11 +129,13 @@ def test_what_is_not_sharded_is_not_gathered() -> None:
 
 
 def test_fragmentation_and_frameworks_are_named() -> None:
-    """Nothing by default; a part of the activations, and bytes of driver and collectives, when they are set."""
-    plain = make()
-    run = make(fragmentation=0.1, context_bytes=5e8, collective_buffer_bytes=1e9)
-    more = 0.1 * plain.memory_terms()["activations"] + 1.5e9
-    assert run.value("memory") == pytest.approx(plain.value("memory") + more, rel=1e-12)
+    """What is reserved: a part of the activations, bytes of driver and libraries, and of each communicator."""
+    plain = make(fragmentation=0, context_bytes=0, collective_buffer_bytes=0, library_bytes=0, tp=2, pp=2)
+    run = plain.bind(fragmentation=0.1, context_bytes=5e8, collective_buffer_bytes=1e9, library_bytes=1e8)
+    assert run.value("memory") == plain.value("memory") == plain.value("reserved")
+    more = 0.1 * plain.memory_terms()["activations"] + 5e8 + 1e8 + 2 * 1e9
+    assert run.value("reserved") == pytest.approx(plain.value("memory") + more, rel=1e-12)
+    assert run.needed_alone() == pytest.approx(run.needed_bytes, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -191,4 +193,4 @@ def test_stage_forms_are_closed_in_the_number_of_the_stage() -> None:
     run = make(pp=4)
     forms = stage_footprint(run.structure)
     assert any(sympy.sympify(form).has(SYMBOLS["stage_number"].symbol) for form in forms.values())
-    assert set(run.stage_memory_forms()) == {*forms, "total", "layers", "in_flight"}
+    assert set(run.stage_memory_forms()) == {*forms, "total", "reserved", "logits", "layers", "in_flight"}

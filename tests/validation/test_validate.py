@@ -141,7 +141,7 @@ def test_sharding_is_read_from_its_text(cells: dict[str, str], expected: dict[st
         ({"hw_key": "a101"}, "no system 'a101'"),
         ({"precision": "bf15"}, "precision: found 'bf15'"),
         ({"precision": "bf16 or fp8"}, "two precisions"),
-        ({"recompute": "selective: mlp"}, "single modules"),
+        ({"recompute": "selective: mpl"}, "did you mean mlp"),
     ],
 )
 def test_what_cannot_be_expressed_says_why(cells: dict[str, str], reason: str) -> None:

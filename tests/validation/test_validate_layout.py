@@ -244,7 +244,8 @@ def test_no_factor_widens_a_point() -> None:
         ("minimal", "none"),
         ("Full recompute", "full"),
         ("selective recompute + sequence parallelism", "selective"),
-        ("selective op", "midway"),
+        ("selective op", "op"),
+        ("selective: mlp, moe", "modules"),
     ],
 )
 def test_texts_of_recomputation(text: str, mode: str) -> None:

@@ -82,6 +82,15 @@ host_bandwidth = add(
     POSITIVE,
     "host",
 )
+nvme_bandwidth = add(
+    "device",
+    "nvme_bandwidth",
+    r"\beta_{nv}",
+    "A device's share of the bandwidth of its host's drives, reading or writing.",
+    BANDWIDTH,
+    POSITIVE,
+    "nvme",
+)
 host_memory_bandwidth = add(
     "device",
     "host_memory_bandwidth",
@@ -102,6 +111,13 @@ host_matrix_rate = add(
 )
 host_efficiency = add(
     "efficiency", "host_efficiency", r"\eta_h", "Sustained part of the bandwidth to the host.", domain=POSITIVE
+)
+nvme_efficiency = add(
+    "efficiency",
+    "nvme_efficiency",
+    r"\eta_{nv}",
+    "Sustained part of the bandwidth of the host's drives.",
+    domain=POSITIVE,
 )
 host_memory_efficiency = add(
     "efficiency",
@@ -125,11 +141,28 @@ collective_buffer_bytes = add(
     "efficiency",
     "collective_buffer_bytes",
     "W_n",
-    "Memory that the library of collectives holds for its buffers.",
+    "Memory that the library of collectives holds for its buffers; in training, of one communicator.",
     BYTE,
     ZERO_UP,
 )
+library_bytes = add(
+    "efficiency",
+    "library_bytes",
+    "W_{lib}",
+    "Memory that libraries of products hold as workspaces, whatever they compute.",
+    BYTE,
+    ZERO_UP,
+)
+loss_working_bytes = add(
+    "format",
+    "loss_working_bytes",
+    "w_{ls}",
+    "Bytes for each logit that the loss needs at its peak beside what is kept of the logits.",
+    BYTE,
+    POSITIVE,
+)
 
+communicators = add("formal", "communicators", "n_{com}", "Communicators of a device that are in use.", domain=ZERO_UP)
 stage_number = add("formal", "stage_number", "i", "Number of a stage of a pipeline, the first is 1.")
 layers_in_front = add("formal", "layers_in_front", "l_f", "Layers of a model from its first on.")
 layers_before = add("formal", "layers_before", "l_b", "Layers of a model before those of a stage.", domain=ZERO_UP)

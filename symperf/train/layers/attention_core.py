@@ -165,7 +165,7 @@ class AttentionCore:
 
     def recomputed(self) -> Sequence | None:
         """The core once more, where only that is computed again."""
-        return self.core_forward("recompute") if self.structure.recompute == "selective" else None
+        return self.core_forward("recompute") if "core_attn" in self.structure.modules else None
 
     def product(self, name: str, rows: Any, columns: Any, inner: Any) -> Op:
         """One of the products with the scores: they are its result, or one of its factors."""

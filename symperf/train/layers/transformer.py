@@ -29,6 +29,7 @@ from .latent import LatentAttention
 from .lightning import LightningAttention
 from .linear import Linears
 from .matrix_memory import MatrixMemory
+from .recomputed import recomputed_modules
 from .recurrent import Mamba1, Mamba2, Recurrent
 from .selected import SelectedBlocks, SelectedLatents
 from .short_convolution import ShortConvolution
@@ -110,6 +111,7 @@ class Decoder(Linears):
         before, beside, behind = (backward(self, self.root, steps) for steps in self.side)
         steps = sequence(
             self.layer_forward("recompute") if self.structure.recompute == "full" else None,
+            recomputed_modules(self, self.structure.modules),
             *behind,
             *self.feed_backward(),
             *beside,

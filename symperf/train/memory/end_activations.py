@@ -75,7 +75,7 @@ def head_kept(structure: Structure, shapes: Shapes) -> Any:
         case "none":
             return norm
         case "labels":
-            return norm + saved.logits_kept_bytes(micro_batch, sym.num_labels)
+            return norm + saved.logits_kept_bytes(*logits_shape(structure))
         case "transformed":
             # Input of the product, of the activation function, of the norm and of the logits' product.
             norm += 3 * each
@@ -107,3 +107,15 @@ def chunks_of(structure: Structure, columns: Any) -> Any:
             return losses.linear_loss_chunks(columns, hidden_size)
         case _:
             return sympy.S.One
+
+
+def logits_shape(structure: Structure) -> tuple[Any, Any]:
+    """Rows and columns of the logits of a micro-batch on a device; no rows where there is no loss."""
+    match structure.architecture.head:
+        case "none":
+            return ZERO, ZERO
+        case "labels":
+            return micro_batch, sym.num_labels
+        case _:
+            shapes = Shapes.of(structure, structure.architecture.kinds[-1])
+            return shapes.tokens, shapes.vocabulary

@@ -10,30 +10,30 @@ import sympy
 from ...formulas.language.atoms import Max, above_one, complement
 from ...formulas.language.symbols import (
     batch,
-    collective_buffer_bytes,
-    context_bytes,
     dp,
+    loss_working_bytes,
     micro_batch,
     num_layers,
     num_recomputed_layers,
     pp,
     stage_number,
-    strip_units,
     workspace_bytes,
 )
+from ...formulas.memory import reserved_memory as beside
 from ...formulas.memory import saved_activations as saved
 from ...formulas.memory import stage_memory as each
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
+from ...operations.shapes import Shapes
 from ...operations.vocabulary import pad_vocabulary
 from ...plans.gradients import gradients_of
 from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
 from . import device_counts as device
 from .device_share import dealing_of, fullest_share, last_chunk_in_flight, stage_share
-from .end_activations import end_activations
-from .host_memory import buffers, host_terms, kept_on_device
+from .end_activations import end_activations, logits_kept, logits_shape
+from .host_memory import buffers, drive_terms, host_terms, kept_on_device
 from .multi_token_counts import (
     ANY,
     apart,
@@ -45,7 +45,7 @@ from .multi_token_counts import (
 )
 from .saved_activations import layer_activations, unneeded_below
 from .state_memory import SHARDED_FROM as SHARDED_FROM
-from .state_memory import gathered_memory, state_terms
+from .state_memory import gathered_ends, gathered_memory, state_terms
 from .stored_weights import widened_memory
 
 if TYPE_CHECKING:
@@ -103,24 +103,14 @@ def stage_footprint(structure: Structure) -> dict[str, Any]:
     return pad_vocabulary(structure, _terms(share, _stage_activations(share)))
 
 
-def stage_forms(structure: Structure) -> dict[str, Any]:
-    """The terms of stage i, their sum `total`, its `layers`, and the micro-batches `in_flight` that it holds."""
-    share = stage_share(structure)
-    terms = {name: strip_units(form) for name, form in stage_footprint(structure).items()}
-    layers = share.layers_of(num_layers) * (2 if structure.schedule == "dualpipe" else 1)
-    return terms | {
-        "total": sympy.Add(*terms.values()),
-        "layers": strip_units(layers),
-        "in_flight": strip_units(share.in_flight),
-    }
-
-
 def host_footprint(structure: Structure) -> dict[str, Any]:
-    """Bytes that the host holds for the fullest device, by name; nothing where nothing is offloaded."""
+    """Bytes that the host holds for the fullest device, by name, on its drives under `nvme/`; of what is offloaded."""
     share = fullest_share(structure)
     weights = share.sharded(share.layer_parameters, 3)
     activations = stage_activations(share, share.in_flight) if "activations" in structure.offload else 0
-    return pad_vocabulary(structure, host_terms(structure, share.updated_parameters, weights, activations))
+    drives = drive_terms(structure, share.updated_parameters, weights)
+    found = host_terms(structure, share.updated_parameters, weights, activations)
+    return pad_vocabulary(structure, found | {f"nvme/{name}": size for name, size in drives.items()})
 
 
 def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
@@ -128,19 +118,16 @@ def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
     found = state_terms(structure, share)
     if structure.zero == 3:
         found["workspace/gathered"] = gathered_memory(structure)
+        found["workspace/gathered_ends"] = gathered_ends(structure, share)
     if structure.stored:
         found["workspace/widened"] = widened_memory(structure)
     if structure.context != "none":
         found["workspace/context"] = context_workspace(structure)
-    if {"activations", "weights"} & set(structure.offload):
+    if {"activations", "gradients", "weights"} & set(structure.offload):
         unit = device.largest_layer_parameters(structure.architecture)
         found["workspace/offload"] = buffers(structure, unit, _largest_layer(structure))
     return found | {
         "activations": activations,
-        "workspace/recompute": recomputed_bytes(structure),
-        "workspace/fragmentation": each.fragmentation_memory(activations),
-        "workspace/driver": context_bytes,
-        "workspace/collectives": collective_buffer_bytes,
         "workspace/framework": workspace_bytes,
     }
 
@@ -190,12 +177,13 @@ def _largest_layer(structure: Structure) -> Any:
 
 def recomputed_bytes(structure: Structure) -> Any:
     """Bytes that one layer's recomputed activations take while its backward pass runs, beside what is kept of it."""
-    if structure.recompute == "none" or (structure.recompute == "selective" and structure.attention == "flash"):
+    if structure.recompute == "none" or (structure.modules == ("core_attn",) and structure.attention == "flash"):
         return sympy.S.Zero
     kinds = [kind for _, kind in counts.kinds_with_counts(structure.architecture)]
-    plain = dataclasses.replace(structure, recompute="none")
-    if structure.recompute == "selective":
-        return Max(*(layer_activations(plain, kind) - layer_activations(structure, kind) for kind in kinds))
+    plain = dataclasses.replace(structure, recompute="none", modules=())
+    if structure.recompute == "selective" and "op" not in structure.modules:
+        freed = (layer_activations(plain, kind) - layer_activations(structure, kind) for kind in kinds)
+        return Max(*(form if structure.modules == ("core_attn",) else sympy.expand(form) for form in freed))
     found = [layer_activations(plain, kind) for kind in kinds]
     if structure.architecture.multi_token_head and recomputes(structure):
         found.append(ANY * (module_activations(plain) - module_activations(structure)))
@@ -203,18 +191,43 @@ def recomputed_bytes(structure: Structure) -> Any:
 
 
 def _ends(structure: Structure) -> tuple[Any, Any]:
-    """Bytes that the ends keep of one micro-batch, the last with its modules for multi-token prediction."""
+    """Bytes that the ends keep: the first of one micro-batch, the last of all whose logits it holds.
+
+    The last has its modules for multi-token prediction. It holds the logits of all micro-batches under GPipe, else of
+    one.
+    """
     first, last = end_activations(structure)
     modules = modules_on_fullest(structure)
-    if not modules:
-        return first, last
-    kept = module_logits(structure) if apart(structure) else module_activations(structure)
-    return first, last + modules * kept
+    if modules:
+        last += modules * (module_logits(structure) if apart(structure) else module_activations(structure))
+    return first, last * (_micro_batches() if structure.schedule == "gpipe" else sympy.S.One)
 
 
-def _last_held(structure: Structure) -> Any:
-    """Micro-batches whose logits the last stage holds: all under GPipe, else one."""
-    return _micro_batches() if structure.schedule == "gpipe" else sympy.S.One
+def stage_logits(structure: Structure) -> Any:
+    """Bytes of logits on the device of stage i, among its activations: those kept, and what the loss needs."""
+    rows, columns = logits_shape(structure)
+    if not rows:
+        return sympy.S.Zero
+    held = _micro_batches() if structure.schedule == "gpipe" else sympy.S.One
+    if structure.architecture.head == "labels":
+        kept = held * saved.logits_kept_bytes(rows, columns)
+    else:
+        kept = held * logits_kept(structure, Shapes.of(structure, structure.architecture.kinds[-1]))
+    ends = each.is_last_stage(stage_number, pp)
+    ends += each.is_first_stage(stage_number) if structure.schedule == "dualpipe" else 0
+    if structure.loss != "unfused":
+        return ends * kept
+    return ends * (kept + beside.loss_working_memory(rows, columns, loss_working_bytes))
+
+
+def _passing(structure: Structure, loss: Any = sympy.S.One) -> Any:
+    """Bytes of the larger of what comes and goes: a loss, on the part of devices that has one, or a layer's again."""
+    rows, columns = logits_shape(structure)
+    again = recomputed_bytes(structure)
+    if not rows or structure.loss != "unfused":
+        return again
+    working = loss * beside.loss_working_memory(rows, columns, loss_working_bytes)
+    return Max(again, working) if again else working
 
 
 def _micro_batches() -> Any:
@@ -227,13 +240,13 @@ def _activations(share: DeviceShare) -> Any:
     layer_bytes = kept_on_device(structure, "activations", _of_stage(share, held))
     first, last = _ends(structure)
     if structure.schedule == "dualpipe":
-        return layer_bytes + held / 2 * first + last
-    last *= _last_held(structure)
+        return layer_bytes + held / 2 * first + last + _passing(structure)
     newest = layer_bytes
     if structure.schedule not in (*ZERO_BUBBLE, "gpipe"):
         newest = kept_on_device(structure, "activations", stage_activations(share, 1))
-    first_stage = layer_bytes + held * first + complement(above_one(pp)) * last
-    return Max(first_stage, above_one(pp) * (newest + last))
+    single = complement(above_one(pp))
+    first_stage = layer_bytes + held * first + single * last + _passing(structure, single)
+    return Max(first_stage, above_one(pp) * (newest + last + _passing(structure)))
 
 
 def _stage_activations(share: DeviceShare) -> Any:
@@ -243,8 +256,9 @@ def _stage_activations(share: DeviceShare) -> Any:
     first, last = _ends(structure)
     is_first, is_last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
     if structure.schedule == "dualpipe":
-        return layer_bytes + (is_first + is_last) * (held / 2 * first + last)
+        ends = is_first + is_last
+        return layer_bytes + ends * (held / 2 * first + last) + _passing(structure, ends)
     if apart(structure):
         body = module_activations(structure) - module_logits(structure)
         layer_bytes += modules_on_stage(structure) * last_chunk_in_flight(structure) * body
-    return layer_bytes + is_first * held * first + is_last * _last_held(structure) * last
+    return layer_bytes + is_first * held * first + is_last * last + _passing(structure, is_last)

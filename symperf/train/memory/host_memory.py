@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ...formulas.language.symbols import (
+    gradient_bytes,
     offloaded_activations,
     offloaded_optimizer,
     offloaded_weights,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 PARTS = {
     "activations": offloaded_activations,
+    "gradients": offloaded_optimizer,
     "optimizer": offloaded_optimizer,
     "weights": offloaded_weights,
 }
@@ -40,7 +42,19 @@ def buffers(structure: Structure, layer_weights: Any, layer_activations: Any) ->
         total += host.transfer_buffer_memory(layer_activations, offloaded_activations)
     if "weights" in structure.offload:
         total += host.transfer_buffer_memory(layer_weights * weight_bytes, offloaded_weights)
+    if "gradients" in structure.offload:
+        total += host.transfer_buffer_memory(layer_weights * gradient_bytes, offloaded_optimizer)
     return total
+
+
+def drive_terms(structure: Structure, updated: Any, weights: Any) -> dict[str, Any]:
+    """Bytes of the host's drives for one device, by name; arguments as of `host_terms`."""
+    found = {}
+    if "optimizer" in structure.nvme:
+        found["optimizer"] = model_state.optimizer_memory(offloaded_optimizer * updated, optimizer_bytes)
+    if "weights" in structure.nvme:
+        found["weights"] = model_state.weights_memory(offloaded_weights * weights, weight_bytes)
+    return found
 
 
 def host_terms(structure: Structure, updated: Any, weights: Any, activations: Any) -> dict[str, Any]:
@@ -54,8 +68,9 @@ def host_terms(structure: Structure, updated: Any, weights: Any, activations: An
     """
     found = {}
     if "optimizer" in structure.offload:
-        found["optimizer"] = host.host_optimizer_memory(offloaded_optimizer * updated, optimizer_bytes)
-    if "weights" in structure.offload:
+        element = 0 if "optimizer" in structure.nvme else optimizer_bytes
+        found["optimizer"] = host.host_optimizer_memory(offloaded_optimizer * updated, element)
+    if "weights" in structure.offload and "weights" not in structure.nvme:
         found["weights"] = model_state.weights_memory(offloaded_weights * weights, weight_bytes)
     if "activations" in structure.offload:
         found["activations"] = offloaded_activations * activations

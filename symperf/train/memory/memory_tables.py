@@ -34,9 +34,10 @@ class MemoryTables:
     def stage_memory(self) -> list[dict[str, float]]:
         """Bytes on the device of each stage by named term, from the first stage to the last.
 
-        Each has the terms of `memory_terms`, their sum `total`, and two counts: `layers` of the stage, and `in_flight`
-        micro-batches whose activations it holds (of interleaved stages in units of all the device's layers). Under
-        DualPipe row i is the device of stage i, which holds the mirrored stage too.
+        Each has the terms of `memory_terms`, their sum `total`, `reserved` with what is held beside, `logits` among
+        the activations, and two counts: `layers` of the stage, and `in_flight` micro-batches whose activations it holds
+        (of interleaved stages in units of all the device's layers). Under DualPipe row i is the device of stage i,
+        which holds the mirrored stage too.
 
         Raises:
             InputError: free symbols have no value.
@@ -46,12 +47,14 @@ class MemoryTables:
 
     def stage_memory_forms(self) -> dict[str, Any]:
         """The closed form of every term of `stage_memory`, in the symbol `stage_number`."""
-        from .footprint import stage_forms
+        from .reserved import stage_forms
 
         return stage_forms(self.structure)
 
     def host_memory(self) -> dict[str, float]:
-        """Bytes that the host holds for the fullest device, by what is offloaded, and their sum `total`.
+        """Bytes that the host holds for the fullest device, by what is offloaded, and the sum `total` of its memory.
+
+        What lies on its drives has names that begin with `nvme/`, and is no part of the sum.
 
         Raises:
             InputError: free symbols have no value.
@@ -72,7 +75,7 @@ def stage_program(structure: Structure) -> Program:
 
     def make() -> Program:
         from ...codegen.lower import lower
-        from .footprint import stage_forms
+        from .reserved import stage_forms
 
         return lower([], stage_forms(structure))
 
@@ -90,6 +93,7 @@ def host_program(structure: Structure) -> Program:
         from .footprint import host_footprint
 
         terms = host_footprint(structure)
-        return lower([], terms | {"total": sympy.Add(*terms.values())})
+        held = [form for name, form in terms.items() if not name.startswith("nvme/")]
+        return lower([], terms | {"total": sympy.Add(*held)})
 
     return load_or_make_program("host memory", structure.key(), make)

@@ -167,4 +167,4 @@ def recomputed_flops(structure: Structure) -> Any:
     scores, products, _ = forward_flops(structure.architecture, keys)
     if recomputes(structure):
         return scores + products
-    return scores if structure.recompute == "selective" else ZERO
+    return scores if "core_attn" in structure.modules else ZERO

@@ -27,6 +27,7 @@ from ...models.own_sizes import in_own_sizes
 from ...operations.shapes import Shapes
 from ...plans.gradients import gradients_of
 from ..layers.adapters import adapters_kept
+from .kept_results import kept_results
 from .saved_recurrent import recurrent_statistics, recurrent_width
 
 if TYPE_CHECKING:
@@ -49,16 +50,19 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
         if architecture.hyper_connections:
             return streams_kept(stream)
         return stream_kept(structure, stream) * (sym.num_update_streams if architecture.alternating_updates else 1)
+    if "op" in structure.modules:
+        return kept_results(structure, kind)
     blocks, norms = _blocks(gradients, kind)
+    blocks = 0 if "layernorm" in structure.modules else blocks
     kept = norms * stream_kept(structure, stream) + blocks * read_kept(structure, stream, hidden_size)
     kept += sum((_mixer_kept(structure, each, shapes) for each in kind.alone), ZERO)
     if architecture.hyper_connections:
         kept += _parts(kind) * _streams_kept(stream)
     kept += saved.input_kept_bytes(stream, _side_width(architecture))
     kept += _beside_kept(structure, kind, shapes)
-    if kind.ffn in ("dense", "dense_experts"):
+    if kind.ffn in ("dense", "dense_experts") and "mlp" not in structure.modules:
         kept += _inner_kept(structure, tokens, shapes.inner, "mlp", "down")
-    if kind.ffn in ("experts", "dense_experts"):
+    if kind.ffn in ("experts", "dense_experts") and "moe" not in structure.modules:
         kept += _experts_kept(structure, shapes)
     if architecture.attention_residuals:
         # A mixture keeps what has been added since the last block beside the mixed input that the norm keeps.
@@ -229,7 +233,7 @@ def _core_kept(structure: Structure, shapes: Shapes, keys: Any) -> Any:
     """Bytes that the core of attention keeps beside its operands: statistics, or probabilities."""
     if structure.attention == "flash":
         return saved.flash_kept_bytes(shapes.tokens, shapes.heads)
-    if structure.recompute == "selective":
+    if "core_attn" in structure.modules:
         return ZERO
     scores = att.score_elements(micro_batch, shapes.length, shapes.heads)
     scores = scores if keys == shapes.length else scores * keys / shapes.length
@@ -265,7 +269,8 @@ def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
     ranks = sym.kv_lora_rank + (sym.q_lora_rank if architecture.query_compression else 0)
     reads = gradients_of(structure).reads
     each = 2 * sym.qk_nope_head_dim + 2 * sym.qk_rope_head_dim + sym.v_head_dim
-    kept = saved.input_kept_bytes(tokens, ranks + sym.qk_rope_head_dim + heads * each)
+    expanded = 0 if "mla_up_proj" in structure.modules else heads * each
+    kept = saved.input_kept_bytes(tokens, ranks + sym.qk_rope_head_dim + expanded)
     gates = 2 if reads("attention", "o") else 1
     kept += gates * saved.input_kept_bytes(tokens, heads * sym.v_head_dim) if architecture.attention_gate else ZERO
     kept += read_kept(structure, tokens, sym.kv_lora_rank, "attention", "kv_b")
@@ -337,8 +342,11 @@ def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
     kept += read_kept(structure, arriving, hidden, "experts", "experts")
     kept += read_kept(structure, own, hidden, "experts") if architecture.latent_experts else ZERO
     kept += saved.input_kept_bytes(own, hidden) if architecture.latent_expert_norm else ZERO
-    kept += _inner_kept(structure, arriving, sym.expert_intermediate_size / sym.expert_tp, "experts", "experts")
-    if architecture.shared_experts:
+    inner = sym.expert_intermediate_size / sym.expert_tp
+    kept += _inner_kept(structure, arriving, inner, "experts", "experts")
+    if "moe_act" in structure.modules and gradients_of(structure).reads("experts", "experts"):
+        kept -= read_kept(structure, arriving, inner, "experts", "experts")
+    if architecture.shared_experts and "shared_experts" not in structure.modules:
         kept += _inner_kept(structure, shapes.tokens, sym.shared_expert_intermediate_size / sym.tp, "experts", "down")
     return kept
 

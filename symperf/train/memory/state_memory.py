@@ -8,7 +8,7 @@ import sympy
 
 from ...formulas.kernels import low_precision as low
 from ...formulas.kernels import optimizers as opt
-from ...formulas.language.atoms import Max, above_one, ceil_div, complement
+from ...formulas.language.atoms import Max, Min, above_one, ceil_div, complement
 from ...formulas.language.symbols import gradient_bytes, hidden_size, optimizer_bytes, pp, tp, vocab_size, weight_bytes
 from ...formulas.memory import model_state
 from ...models import counts
@@ -34,7 +34,10 @@ def state_terms(structure: Structure, share: DeviceShare) -> dict[str, Any]:
     trained = share.trained_parameters
     forms = {
         "weights": weight_terms(structure, share),
-        "gradients": {name: model_state.gradients_memory(count, gradient_bytes) for name, count in trained.items()},
+        "gradients": {
+            name: model_state.gradients_memory(count, gradient_bytes)
+            for name, count in (_newest(structure, trained) if structure.updates_at_once else trained).items()
+        },
         "optimizer": _optimizer(structure, share, trained),
     }
     if structure.products != "half":
@@ -46,9 +49,20 @@ def state_terms(structure: Structure, share: DeviceShare) -> dict[str, Any]:
             for name in group:
                 if name in terms:
                     size = _shard(structure, state, name, terms[name])
-                    on_host = state in structure.offload and (state == "optimizer" or name in ("layers", "experts"))
+                    on_host = state in structure.offload and (state != "weights" or name in ("layers", "experts"))
                     found[f"{state}/{name}"] = kept_on_device(structure, state, size) if on_host else size
     return found
+
+
+def _newest(structure: Structure, trained: dict[str, Any]) -> dict[str, Any]:
+    """Parameters whose gradients are there at once where each is updated as it comes: of a layer, and of a table."""
+    kinds = [kind for _, kind in counts.kinds_with_counts(structure.architecture)]
+    frozen = structure.frozen
+    layer = Max(*(device.dense_parameters(structure.architecture, kind, frozen) for kind in kinds))
+    experts = 0 if "experts" in frozen else Max(*(device.expert_parameters(structure.architecture, k) for k in kinds))
+    largest = {"layers": layer, "multi_token": layer, "experts": experts, "multi_token_experts": experts}
+    table = ceil_div(vocab_size, tp) * hidden_size
+    return {name: Min(count, largest.get(name, table)) for name, count in trained.items()}
 
 
 def _shard(structure: Structure, state: str, name: str, size: Any) -> Any:
@@ -60,7 +74,7 @@ def _shard(structure: Structure, state: str, name: str, size: Any) -> Any:
 
 def _optimizer(structure: Structure, share: DeviceShare, parameters: dict[str, Any]) -> dict[str, Any]:
     match structure.optimizer:
-        case "adam-8bit":
+        case "adam-8bit" | "adam-4bit":
             return {name: opt.adam_8bit_memory(count) for name, count in parameters.items()}
         case "sgd-momentum":
             return {name: opt.sgd_momentum_memory(count) for name, count in parameters.items()}
@@ -142,3 +156,13 @@ def gathered_memory(structure: Structure) -> Any:
             unit += low.weight_copies_memory(linear)
         units.append(unit)
     return 2 * Max(*units)
+
+
+def gathered_ends(structure: Structure, share: DeviceShare) -> Any:
+    """Bytes of the table or the head that is gathered under ZeRO-3, and of its gradients: one of them at a time.
+
+    The head stays whole between its forward and its backward pass, where the loss has its peak.
+    """
+    matrix = ceil_div(vocab_size, tp) * hidden_size
+    held, trained = (Min(ends, matrix) for ends in (share.ends, share.trained_ends))
+    return above_one(shard_groups(structure)[0].ranks) * (held * weight_bytes + trained * gradient_bytes)

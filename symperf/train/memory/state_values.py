@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from ...systems.runtime_memory import DEFAULT_RUNTIME, MEMORY_SYMBOLS, RUNTIMES
 from ...systems.system_symbols import Limits
 from ...systems.units import BYTES, COUNT, FRACTION
 
 Values = dict[str, tuple[float, str]]
 
 _NVFP4 = "4 bits, and a scale of 8 bits for each 16 values (NVIDIA 2025, arXiv 2509.25149 section 2)"
+_LOSS = (
+    "the gradient of the logits in 16 bits beside their probabilities in FP32, in whose place it is made: Megatron-LM, "
+    "megatron/core/tensor_parallel/cross_entropy.py; PyTorch's cross_entropy 8, with the logits in 16 bits still held "
+    "10, of logits split by loss_parallel 12"
+)
 STATE_DEFAULTS: Values = {
     "master_bytes": (4.0, "FP32 master weights, Micikevicius et al. 2017 section 3.1"),
     "moment_bytes": (4.0, "moments in FP32, as the optimizers' papers have them"),
@@ -21,13 +27,13 @@ STATE_DEFAULTS: Values = {
     "amax_passes": (0.0, "none with delayed or block scales; set it to 1 for current scales of whole tensors"),
     "offloaded_activations": (1.0, "all, where activations are offloaded"),
     "offloaded_optimizer": (1.0, "all, where the optimizer is offloaded (ZeRO-Offload)"),
+    "nvme_efficiency": (1.0, "data-sheet bandwidth assumed; set it to what your drives reach"),
     "offloaded_weights": (1.0, "all, where weights are offloaded (ZeRO-Infinity)"),
     "overlap_offload": (1.0, "transfers prefetched beside the work, Ren et al. 2021 section 4; a limit"),
     "host_efficiency": (1.0, "data-sheet bandwidth assumed; set it to what your host reaches"),
     "host_memory_efficiency": (1.0, "data-sheet bandwidth assumed; set it to what your host reaches"),
-    "fragmentation": (0.0, "none assumed; set it to the part that your allocator loses"),
-    "context_bytes": (0.0, "none: no part of what an allocator reports; 0.1 to 0.8 GB by device and driver"),
-    "collective_buffer_bytes": (0.0, "none: no part of what an allocator reports; NCCL_BUFFSIZE (4 MiB) a channel"),
+    **{name: (quantity.value, quantity.source) for name, quantity in RUNTIMES[DEFAULT_RUNTIME].items()},
+    "loss_working_bytes": (2.0, _LOSS),
 }
 """Value and provenance."""
 
@@ -46,6 +52,10 @@ _BY_PRECISION: dict[str, Values] = {
 }
 _BY_OPTIMIZER: dict[str, Values] = {
     "adam-8bit": {"moment_bytes": (1.0, "8-bit moments, Dettmers et al. 2022")},
+    "adam-4bit": {
+        "moment_bytes": (0.5, "4-bit moments, Li et al. 2023"),
+        "optimizer_block": (128.0, "blocks of 128 elements, Li et al. 2023 section 3; torchao's AdamW4bit"),
+    },
 }
 _BY_BASE: dict[str, Values] = {
     "int8": {
@@ -63,10 +73,10 @@ _KNOWN_LIMITS = {
     "weight_copies": Limits(COUNT, 1, 8, zero=True),
     "cast_copies": Limits(COUNT, 1, 8),
     "amax_passes": Limits(COUNT, 1, 8, zero=True),
+    "nvme_efficiency": Limits(FRACTION, 1e-4, 1.0),
     "host_efficiency": Limits(FRACTION, 1e-4, 1.0),
     "host_memory_efficiency": Limits(FRACTION, 1e-4, 1.0),
-    "context_bytes": Limits(BYTES, 1, 1e15, zero=True),
-    "collective_buffer_bytes": Limits(BYTES, 1, 1e15, zero=True),
+    **MEMORY_SYMBOLS,
 }
 STATE_LIMITS: dict[str, Limits] = {
     name: _KNOWN_LIMITS.get(name, _ELEMENT if name.endswith("_bytes") else _PART) for name in STATE_DEFAULTS

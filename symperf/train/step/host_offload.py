@@ -25,26 +25,35 @@ def host_transfer(path: str, message: Any) -> Op:
     return Op(path, host.host_transfer_time(message), Demand(message_bytes=message))
 
 
-def beside_pass(structure: Structure, phase: str, weights: Any, activations: Any) -> list[Op]:
-    """The transfers of one pass of one micro-batch through a stage: activations out or back, weights in.
+def drive_transfer(path: str, message: Any) -> Op:
+    """A transfer between a device and the drives of its host."""
+    return Op(path, host.drive_transfer_time(message), Demand(message_bytes=message))
+
+
+def beside_pass(structure: Structure, phase: str, weights: Any, activations: Any, updated: Any) -> list[Op]:
+    """The transfers of one pass of one micro-batch through a stage: activations out or back, weights in, gradients out.
 
     Args:
         structure: says what the host keeps.
         phase: "forward" or "backward".
         weights: parameters of the stage's layers that this device fetches.
         activations: bytes that the stage's layers keep of one micro-batch.
+        updated: parameters whose gradients the host keeps, which go there with every backward pass.
     """
     found = []
     if "activations" in structure.offload:
         found.append(host_transfer(f"offload/activations/{phase}", offloaded_activations * activations))
     if "weights" in structure.offload:
-        found.append(host_transfer(f"offload/weights/{phase}", offloaded_weights * weights * weight_bytes))
+        move = drive_transfer if "weights" in structure.nvme else host_transfer
+        found.append(move(f"offload/weights/{phase}", offloaded_weights * weights * weight_bytes))
+    if "gradients" in structure.offload and phase == "backward":
+        found.append(host_transfer("offload/gradients", offloaded_optimizer * updated * gradient_bytes))
     return found
 
 
 def with_gradients(structure: Structure, passes: Node, updated: Any) -> Node:
     """The last passes with the gradients that the host updates with, on their way there."""
-    if "optimizer" not in structure.offload:
+    if "optimizer" not in structure.offload or "gradients" in structure.offload:
         return passes
     message = offloaded_optimizer * updated * gradient_bytes
     return Overlap(passes, host_transfer("offload/gradients", message), overlap_offload)

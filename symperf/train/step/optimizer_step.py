@@ -32,14 +32,14 @@ from ...operations.schedule import sequence as in_sequence
 from ..memory.matrices import held_matrices, held_modules
 from ..memory.multi_token_counts import ANY
 from ..memory.state_memory import end_factors
-from .host_offload import host_transfer
+from .host_offload import drive_transfer, host_transfer
 
 if TYPE_CHECKING:
     from ..memory.matrices import Held, Matrix
     from .step import TrainingStep
 
-VECTOR_FLOPS = {"adam": 14, "adam-8bit": 22, "sgd-momentum": 4, "adafactor": 14, "muon": 6}
-"""Operations a parameter: Adam's 14, and 4 to unpack and 4 to pack two 8-bit moments; momentum 2 and update 2;
+VECTOR_FLOPS = {"adam": 14, "adam-8bit": 22, "adam-4bit": 22, "sgd-momentum": 4, "adafactor": 14, "muon": 6}
+"""Operations a parameter: Adam's 14, and 4 to unpack and 4 to pack two moments in 8 or 4 bits; momentum 2 and update 2;
 squares, two sums, root of a product, quotient, clipping and update; momentum and look-ahead 4, decay and scale 2."""
 
 
@@ -70,11 +70,12 @@ class Update:
         reset = self.step.trained_parameters if self.structure.zero < 2 else updated
         unscale = opt.gradient_unscale_bytes(updated, gradient_bytes)
         clip = opt.gradient_clip_bytes(updated, gradient_bytes)
+        reset_bytes, at_once = opt.gradient_reset_bytes(reset, gradient_bytes), self.structure.updates_at_once
         return in_sequence(
             kernels.stream("optimizer/unscale", unscale, updated, 2) if self.structure.loss_scaling else None,
-            kernels.stream("optimizer/clip", clip, updated, 3),
+            None if at_once else kernels.stream("optimizer/clip", clip, updated, 3),
             self.update(updated),
-            kernels.stream("optimizer/reset", opt.gradient_reset_bytes(reset, gradient_bytes), reset, 0),
+            None if at_once else kernels.stream("optimizer/reset", reset_bytes, reset, 0),
             self.cast(),
             self.weights_to_host(),
         )
@@ -91,7 +92,12 @@ class Update:
         back = other * weight_bytes
         if "weights" in self.structure.offload:
             back *= remaining_share(offloaded_weights)
-        beside = Overlap(on_host, host_transfer("offload/updated", back), overlap_offload)
+        beside: Node = Overlap(on_host, host_transfer("offload/updated", back), overlap_offload)
+        if "optimizer" in self.structure.nvme:
+            moved = 2 * other * optimizer_bytes  # read, and written once it is updated
+            beside = Overlap(
+                beside, Op("offload/drives", host.drive_time(moved), Demand(message_bytes=moved)), overlap_offload
+            )
         return Overlap(beside, self.element_wise(own), sympy.S.One)
 
     def element_wise(self, updated: Any, name: str = "") -> Op:
@@ -100,6 +106,7 @@ class Update:
         traffic = {
             "adam": lambda: opt.adam_bytes(updated, weight_bytes, gradient_bytes, optimizer_bytes),
             "adam-8bit": lambda: opt.update_bytes(updated, master_bytes + 2 * (moment_bytes + self.scale)),
+            "adam-4bit": lambda: opt.update_bytes(updated, master_bytes + 2 * (moment_bytes + self.scale)),
             "sgd-momentum": lambda: opt.update_bytes(updated, master_bytes + moment_bytes),
             "adafactor": lambda: opt.adafactor_bytes(updated, self.factors()),
         }[kind]()
@@ -131,7 +138,8 @@ class Update:
         message = offloaded_weights * self.step.trained_layer_weights * weight_bytes
         if "optimizer" in self.structure.offload:
             message *= remaining_share(offloaded_optimizer)
-        return host_transfer("offload/weights/updated", message)
+        move = drive_transfer if "weights" in self.structure.nvme else host_transfer
+        return move("offload/weights/updated", message)
 
     # --- Muon
 

@@ -45,7 +45,14 @@ def whole_passes(step: TrainingStep) -> list[Node | None]:
     else:
         each = in_sequence(*_mean(step, step.later_sends)) if structure.schedule == "1f1b" else stage
         found = [Repeat(each, later), step.ends()]
-    return [step.first_forward(), *found, step.last_backward(), Idle(BUBBLE, waiting(step), sympy.S.One)]
+    return [step.first_forward(), *found, _last_backward(step), Idle(BUBBLE, waiting(step), sympy.S.One)]
+
+
+def _last_backward(step: TrainingStep) -> Node:
+    """The last backward pass, beside which gradients are summed over the replicas and may go to the host."""
+    reduction = None if step.structure.zero > 1 else step.gradient_reduction()
+    last = step.backward if reduction is None else Overlap(step.backward, reduction, overlap_dp)
+    return with_gradients(step.structure, last, step.share.updated_parameters)
 
 
 def _mean(step: TrainingStep, sends: Any) -> tuple[Node, Node]:

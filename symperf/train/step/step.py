@@ -177,17 +177,14 @@ class TrainingStep:
 
     def tree(self) -> Node:
         """The whole step."""
-        step = in_sequence(*split_schedule(self) if self.structure.splits else whole_passes(self), *self.closing())
-        lowered: Node = step if self.structure.products == "half" else Lowered(self.structure)(step)
-        return with_overheads(self.structure, lowered)
-
-    def closing(self) -> list[Node | None]:
-        """What every stage does once the pipeline is empty: the update of the weights, and what is sent around it."""
-        return [
+        step = in_sequence(
+            *split_schedule(self) if self.structure.splits else whole_passes(self),
             self.tied_reduction(),
             self.update(),
             self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
-        ]
+        )
+        lowered: Node = step if self.structure.products == "half" else Lowered(self.structure)(step)
+        return with_overheads(self.structure, lowered)
 
     def work(self) -> Node:
         """What all devices execute together, in no order: every micro-batch passes stages of the mean size."""
@@ -203,12 +200,6 @@ class TrainingStep:
         """The first forward pass, beside which ZeRO-1 and 2 may gather the parameters that were updated in shards."""
         gather = self.parameter_gather() if self.structure.zero in (1, 2) else None
         return self.forward if gather is None else Overlap(self.forward, gather, overlap_parameters)
-
-    def last_backward(self) -> Node:
-        """The last backward pass, beside which gradients are summed over the replicas and may go to the host."""
-        reduction = None if self.structure.zero > 1 else self.gradient_reduction()
-        last = self.backward if reduction is None else Overlap(self.backward, reduction, overlap_dp)
-        return transfers.with_gradients(self.structure, last, self.share.updated_parameters)
 
     def ends(self, share: Any = 1, stages: Any = pp) -> Ends:
         """The embedding and the head; `share` of the micro-batches pass those of one device."""
@@ -289,7 +280,7 @@ class TrainingStep:
         structure = self.structure
         kept = stage_activations(self.share, 1) if "activations" in structure.offload else ZERO
         moves = {
-            phase: transfers.beside_pass(structure, phase, self.layer_weights, kept)
+            phase: transfers.beside_pass(structure, phase, self.layer_weights, kept, self.share.updated_parameters)
             for phase in ("forward", "backward")
         }
         return moves if self.gradients.through_layers else {**moves, "backward": []}
