@@ -9,6 +9,7 @@ from typing import Final
 
 from ..plans.plan_fields import WIDE_PRECISIONS
 from ..plans.recompute_modules import modules_of
+from ..plans.structure import COUNTED
 from .lines import flags as text
 from .sheet import ExportRequest, Option, Sheet, fractions
 
@@ -26,6 +27,8 @@ OPTIONS: Final[dict[str, Option]] = {
     "--cp-comm-type": Option(str, ARGUMENTS, ("p2p", "a2a", "allgather")),
     "--num-virtual-stages-per-pipeline-rank": Option(int, ARGUMENTS),
     "--pipeline-model-parallel-layout": Option(str, ARGUMENTS),
+    "--account-for-embedding-in-pipeline-split": Option(bool, ARGUMENTS),
+    "--account-for-loss-in-pipeline-split": Option(bool, ARGUMENTS),
     "--decoder-first-pipeline-num-layers": Option(int, ARGUMENTS),
     "--decoder-last-pipeline-num-layers": Option(int, ARGUMENTS),
     "--expert-model-parallel-size": Option(int, ARGUMENTS),
@@ -113,21 +116,22 @@ def _stages(made: Sheet, asked: ExportRequest) -> None:
         assert plan.last_stage_layers is not None
         made.put("--decoder-first-pipeline-num-layers", plan.first_stage_layers, "first_stage_layers")
         made.put("--decoder-last-pipeline-num-layers", plan.last_stage_layers, "last_stage_layers")
-    elif plan.uneven_stages:
+    elif plan.uneven_stages or plan.layout is not None:
         _uneven(made, asked)
+    elif plan.account_for != "none":
+        embedding, loss = COUNTED[plan.account_for]
+        if embedding:
+            made.put("--account-for-embedding-in-pipeline-split", True, "account_for")
+        if loss:
+            made.put("--account-for-loss-in-pipeline-split", True, "account_for")
+    made.cover("layout", "account_for")
 
 
 def _uneven(made: Sheet, asked: ExportRequest) -> None:
-    """The layout of stages that differ by a layer.
-
-    E, t, m and L are the embedding, a layer, a module for multi-token prediction and the loss.
-    """
-    layers = asked.stage_layers
-    if layers is not None:
-        assert asked.model is not None
-        modules = "m" * asked.model.sizes.get("num_multi_token_layers", 0)
-        stages = "|".join("t" * count for count in layers) + modules
-        made.put("--pipeline-model-parallel-layout", f"E{stages}L", "uneven_stages")
+    """The layout of stages that differ: E, t, m and L are the embedding, a layer, a module and the loss."""
+    layout = asked.stage_layout
+    if layout is not None:
+        made.put("--pipeline-model-parallel-layout", layout, "uneven_stages", "layout")
     elif asked.model is None:
         made.note("uneven_stages", "--pipeline-model-parallel-layout needs the number of layers; give a model")
     made.cover("uneven_stages")
@@ -208,6 +212,13 @@ def _overlap(made: Sheet, asked: ExportRequest) -> None:
     for name, matters in (("overlap_parameters", plan.zero in (1, 2)), ("overlap_gather", plan.zero == 3)):
         if matters and getattr(plan, name):
             fractions(made, plan, name, reached=1.0)
+    if plan.vpp > 1 and plan.overlap_pp:
+        fractions(made, plan, "overlap_pp", reached=1.0)
+    elif plan.vpp > 1:
+        made.note("overlap_pp", "0 in the plan, but Megatron-LM hides transfers of interleaved stages by default")
+    elif plan.pp > 1 and plan.overlap_pp:
+        made.note("overlap_pp", "Megatron-LM overlaps transfers between stages only of interleaved ones")
+    made.cover("overlap_pp")
     if plan.tp > 1:
         fractions(made, plan, "overlap_tp", reached=1.0)
         made.note("overlap_tp", "needs CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment before Blackwell")

@@ -78,7 +78,9 @@ SAME: Final[dict[str, tuple[str, ...]]] = {
 """What a flag of Megatron-LM is here."""
 ELSEWHERE: Final = {
     "--cp-comm-type": "cp_kind",
-    "--pipeline-model-parallel-layout": "uneven_stages",
+    "--pipeline-model-parallel-layout": "layout",
+    "--account-for-embedding-in-pipeline-split": "account_for",
+    "--account-for-loss-in-pipeline-split": "account_for",
     "--decoder-first-pipeline-num-layers": "first_stage_layers",
     "--decoder-last-pipeline-num-layers": "last_stage_layers",
     "--use-megatron-fsdp": "zero",

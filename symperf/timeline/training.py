@@ -16,12 +16,13 @@ import sympy
 
 from ..common.errors import InputError
 from ..formulas.language.named_calls import name_calls
+from ..formulas.language.symbols import vpp
 from ..operations.schedule import Ends, Idle, Overlap, Sequence, part
 from ..train.build import step_tree
 from ..train.memory.device_share import dealing_of
 from ..train.step.low_precision import Lowered
 from ..train.step.passes import of_weights, pair_passes
-from ..train.step.step import BUBBLE, TrainingStep
+from ..train.step.step import BUBBLE, PLAIN, TrainingStep
 from . import simulator as sim
 from .chrome import Event, Timeline
 from .slices import COMPUTE, NANO, Drawn, Template, leaves, template
@@ -108,13 +109,25 @@ class _Step:
 
     def passes_of(self, stage: int) -> tuple[Node, Node]:
         """Both passes through the layers of a device, or of a stage of one way of a pipeline that has two."""
-        if not (self.structure.segments or self.structure.stages != "even"):
+        if not self.structure.told_apart:
             return self.step.forward, self.step.backward
         if stage not in self._passes:
             dealing = dealing_of(self.structure).one_way if self.structure.splits else dealing_of(self.structure)
             number = sympy.Integer(stage + 1)
-            self._passes[stage] = self.step.passes_of(functools.partial(dealing.on_stage, number=number))
+            held = functools.partial(dealing.on_stage, number=number)
+            if self.chunked:
+                held = functools.partial(dealing.on_chunk, place=stage, shape=(self.p, self.v))
+            self._passes[stage] = self.step.passes_of(held, self.step.sends / vpp)
         return self._passes[stage]
+
+    @property
+    def chunked(self) -> bool:
+        """Whether the virtual stages of a device differ."""
+        return self.v > 1 and self.structure.told_apart
+
+    def _place(self, stage: int) -> int:
+        """What tells the layers of a stage: its place in the model, or its device."""
+        return stage if self.chunked else stage % self.p
 
     @cached_property
     def _passes(self) -> dict[int, tuple[Node, Node]]:
@@ -127,13 +140,16 @@ class _Step:
     def nodes_of(self, item: sim.Item) -> list[tuple[Node, float]]:
         """What a device runs, in order, and which part of it."""
         last = self.p * self.v - 1
-        layers = [(self._layers_of(item), 1 / self.v)]
+        layers = [(self._layers_of(item), 1.0 if self.chunked else 1 / self.v)]
+        modules = last - self.p + self.structure.module_stage if "modules" in self.ends else -1
         before: list[tuple[Node, float]] = []
         after: list[tuple[Node, float]] = []
         for task in item:
             backward = task.kind != "F"
             if task.stage == 0:
                 (after if backward else before).append((self._end("first", task.kind), 1.0))
+            if task.stage == modules:
+                (before if backward else after).append((self._end("modules", task.kind), 1.0))
             if task.stage == last:
                 (before if backward else after).append((self._end("last", task.kind), 1.0))
         return [(self.lowered(node), share) for node, share in [*before, *layers, *after]]
@@ -143,7 +159,7 @@ class _Step:
         return self._kept(forward, backward, kind)
 
     def _layers_of(self, item: sim.Item) -> Node:
-        stages = [task.stage % self.p for task in item]
+        stages = [self._place(task.stage) for task in item]
         if len(item) == 1:
             return self._kept(*self.passes_of(stages[0]), item[0].kind)
         forward, backward = stages if item[0].kind == "F" else stages[::-1]
@@ -177,10 +193,10 @@ class _Step:
 
     def _key(self, item: sim.Item) -> Any:
         """Items of one key are drawn alike."""
-        equal = not (self.structure.segments or self.structure.stages != "even")
+        equal = not self.structure.told_apart
         last = self.p * self.v - 1
         return tuple(
-            (task.kind, task.stage == 0, task.stage == last, 0 if equal else task.stage % self.p) for task in item
+            (task.kind, task.stage == 0, task.stage == last, 0 if equal else self._place(task.stage)) for task in item
         )
 
     # --- the schedule
@@ -227,7 +243,14 @@ class _Step:
             self.templates.clear()
             slices = sum(len(self.template_of(item).pieces) for items in self.schedule for item in items)
             self.detail = "passes" if slices > MOST_SLICES else self.detail
-        return sim.simulate(self.schedule, self.duration)
+        return self._traced()
+
+    def _traced(self) -> sim.Trace:
+        """The run of the schedule, with transfers beside passes."""
+        if self.structure.schedule not in PLAIN or not self.plan.overlap_pp:
+            return sim.simulate(self.schedule, self.duration)
+        sent = self.values.time(self.lowered(self.step.transfer("forward"))) * self.scale * NANO
+        return sim.simulate(self.schedule, self.duration, math.floor(sent * self.plan.overlap_pp))
 
     # --- the step
 
@@ -245,7 +268,7 @@ class _Step:
         if taken > pipeline * NANO * (1 + 1e-9):
             self.scale = pipeline * NANO / taken
             self.templates.clear()
-            traced = sim.simulate(self.schedule, self.duration)
+            traced = self._traced()
         about = {
             "what": f"a training step as symperf predicts it: {self.run!r}",
             "step_s": total,
