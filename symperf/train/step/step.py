@@ -155,7 +155,7 @@ class TrainingStep:
         step = in_sequence(
             *split_schedule(self) if self.structure.splits else self.whole_passes(),
             self.tied_reduction(),
-            Update(self).node(),
+            self.update(),
             self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
         )
         lowered: Node = step if self.structure.products == "half" else Lowered(self.structure)(step)
