@@ -56,6 +56,8 @@ OPTIONS: Final[dict[str, Option]] = {
     "--attention-backend": Option(str, ARGUMENTS, ("flash", "fused", "unfused", "local", "auto")),
     "--attention-dropout": Option(float, ARGUMENTS),
     "--hidden-dropout": Option(float, ARGUMENTS),
+    "--cross-entropy-loss-fusion": Option(bool, ARGUMENTS),
+    "--make-vocab-size-divisible-by": Option(int, ARGUMENTS),
     "--optimizer": Option(str, ARGUMENTS, ("adam", "sgd", "muon", "dist_muon")),
     "--optimizer-cpu-offload": Option(bool, ARGUMENTS),
     "--cpu-offloading-num-layers": Option(int, ARGUMENTS),
@@ -67,7 +69,7 @@ SCHEDULES: Final = ("1f1b", "interleaved")
 def sheet(asked: ExportRequest) -> Sheet:
     """The settings."""
     made = Sheet("megatron", OPTIONS)
-    for part in (_degrees, _stages, _experts, _batch, _recomputation, _sharding, _overlap, _numbers, _optimizer):
+    for part in (_degrees, _stages, _experts, _batch, _recomputation, _sharding, _overlap, _numbers, _loss, _optimizer):
         part(made, asked)
     return made
 
@@ -237,6 +239,16 @@ def _numbers(made: Sheet, asked: ExportRequest) -> None:
     else:
         made.put("--attention-dropout", 0.0, "dropout")
         made.put("--hidden-dropout", 0.0, "dropout")
+
+
+def _loss(made: Sheet, asked: ExportRequest) -> None:
+    if asked.plan.vocab_multiple is not None:
+        made.put("--make-vocab-size-divisible-by", asked.plan.vocab_multiple, "vocab_multiple")
+    kind = asked.plan.loss
+    if kind == "fused":
+        made.put("--cross-entropy-loss-fusion", True, "loss")
+    elif kind != "unfused":
+        made.note("loss", f"{kind} is not in Megatron-LM, whose loss is unfused or fused")
 
 
 def _optimizer(made: Sheet, asked: ExportRequest) -> None:

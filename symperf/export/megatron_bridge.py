@@ -86,6 +86,8 @@ ELSEWHERE: Final = {
     "--num-distributed-optimizer-instances": "zero_shards",
     "--optimizer-cpu-offload": "offload",
     "--cpu-offloading-num-layers": "offload",
+    "--cross-entropy-loss-fusion": "loss",
+    "--make-vocab-size-divisible-by": "vocab_multiple",
 }
 """Flags of Megatron-LM that the pages of Megatron Bridge do not translate, with the field that each is of."""
 PRODUCTS: Final = ("--bf16", "--fp16", "--fp8-format", "--fp4-format")

@@ -194,8 +194,6 @@ def _stages(keys: Keys, pp: int, layers: int | None) -> dict[str, Any]:
 
 def _layout(keys: Keys, layout: str, pp: int) -> dict[str, Any]:
     """A layout of stages in letters, where its layers differ by one or at the ends only."""
-    if "layout" in FIELDS:
-        return {"layout": layout, "vpp": 1}
     text = re.sub(r"\(([^()]*)\)\*(\d+)|([EtmL|])\*(\d+)", _repeated, layout.replace(",", "").replace(" ", ""))
     stages = [part.count("t") for part in text.split("|")]
     if set(text) - set("EtmL|") or len(stages) % pp:
@@ -207,6 +205,8 @@ def _layout(keys: Keys, layout: str, pp: int) -> dict[str, Any]:
         return {"vpp": 1, "uneven_stages": True}
     if vpp == 1 and pp > 1 and len(set(stages[1:-1])) <= 1:
         return {"vpp": 1, "first_stage_layers": stages[0], "last_stage_layers": stages[-1]}
+    if "layout" in FIELDS:
+        return {"vpp": vpp, "layout": layout}
     return keys.fail("--pipeline-model-parallel-layout", "stages that are equal but for the first and the last")
 
 
@@ -281,11 +281,11 @@ def _numbers(keys: Keys) -> dict[str, Any]:
 
 
 def _loss(keys: Keys) -> dict[str, Any]:
-    """What follows the head, where plans say it: one kernel of logits in 16 bits, or those of Megatron-LM."""
-    if "loss" not in FIELDS:
-        return {}
-    keys.take("--cross-entropy-fusion-impl", str)
-    return {"loss": "fused" if keys.flag("--cross-entropy-loss-fusion") else "unfused"}
+    """The multiple of the vocabulary, and what follows the head: one kernel, one with the head, or several."""
+    kind = keys.word("--cross-entropy-fusion-impl", {"native": "fused", "te": "fused", "linear": "fused-linear"})
+    loss = kind or "fused" if keys.flag("--cross-entropy-loss-fusion") else "unfused"
+    multiple = keys.count("--make-vocab-size-divisible-by")
+    return {"loss": loss} | ({} if multiple is None else {"vocab_multiple": multiple})
 
 
 def _state(keys: Keys) -> dict[str, Any]:

@@ -120,8 +120,7 @@ class SearchQuestion:
         """What the profile chooses for fields that are not searched."""
         if self.stack is None:
             return {}
-        plan = getattr(Software.load(self.stack), "plan", {})
-        known = self.software.values
+        plan, known = Software.load(self.stack).plan, self.software.values
         return {
             name: (each.value,)
             for name, each in plan.items()

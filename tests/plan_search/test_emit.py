@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 import tomllib
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ PLANS = {"one": Plan(), "dense": DENSE, "experts": EXPERTS, "given": GIVEN, "hyb
 
 def parsed(found: Emission) -> dict[str, Any]:
     """The flags of a text, by a parser that knows the documented names and types."""
-    words = [word for line in found.text.splitlines() if not line.startswith("#") for word in line.split()]
+    words = [word for line in found.text.splitlines() if not line.startswith("#") for word in shlex.split(line)]
     return parse_flags(words, FLAGS[found.framework])
 
 
