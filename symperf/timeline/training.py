@@ -10,28 +10,28 @@ from __future__ import annotations
 import functools
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import sympy
 
 from ..common.errors import InputError
 from ..formulas.language.named_calls import name_calls
-from ..operations.schedule import Ends, Idle, Overlap, Sequence, part
+from ..operations.schedule import Overlap, part
 from ..train.build import step_tree
 from ..train.memory.device_share import dealing_of
 from ..train.step.low_precision import Lowered
 from ..train.step.passes import of_weights, pair_passes
-from ..train.step.step import BUBBLE, TrainingStep
+from ..train.step.pipelines import split_schedule
+from ..train.step.step import TrainingStep
 from . import simulator as sim
 from .chrome import Event, Timeline
-from .slices import COMPUTE, NANO, Drawn, Template, leaves, template
+from .slices import COMPUTE, NANO, Drawn, Template, template
 from .values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..operations.schedule import Node
-    from ..plans.structure import Structure
     from ..runs.training_run import Run
 
 MOST_PASSES = 2_000_000
@@ -52,41 +52,6 @@ def training_timeline(run: Run) -> Timeline:
         InputError: symbols are free, or there are more passes than a file should have.
     """
     return _Step(run).timeline()
-
-
-OVERHEADS = ("host/overhead", "waits/stragglers")
-"""Paths of what follows a step."""
-
-
-class Framed(NamedTuple):
-    """What the tree of a step has around the passes of its pipeline.
-
-    Attributes:
-        first: the first forward pass with what runs beside it once a step, if anything may.
-        last: likewise the last backward pass, or all passes where they are taken apart.
-        closing: what follows the pipeline.
-    """
-
-    first: Node | None
-    last: Node | None
-    closing: tuple[Node, ...]
-
-    @classmethod
-    def of(cls, step: TrainingStep, structure: Structure) -> Framed:
-        """The parts of a step's tree."""
-        tree = step.tree()
-        while isinstance(tree, Sequence) and getattr(tree.children[-1], "path", "") in OVERHEADS:
-            tree = tree.children[0]
-        assert isinstance(tree, Sequence)
-        children = tree.children
-        if structure.splits:
-            return cls(None, children[0], tuple(each for each in children[1:] if not isinstance(each, Ends)))
-        paths = [each.path if isinstance(each, Idle) else "" for each in children]
-        bubble = paths.index(BUBBLE)
-        # Sharded gradients are reduced, and sharded parameters gathered, beside every pass.
-        first = children[0] if structure.zero in (1, 2) else None
-        last = children[bubble - 1] if structure.zero < 2 or "optimizer" in structure.offload else None
-        return cls(first, last, children[bubble + 1 :])
 
 
 class _Step:
@@ -233,15 +198,18 @@ class _Step:
 
     def timeline(self) -> Timeline:
         """All of it."""
-        closing = Drawn(self.values, layers=False)
-        for node in self.framed.closing:
-            closing.add(node)
+        step, values = self.step, self.values
+        closing = Drawn(values, layers=False)
+        for node in step.closing():
+            if node is not None:
+                closing.add(self.lowered(node))
         total, rest = self.total, self._overheads()
         pipeline = total - closing.end - sum(rest.values())
-        gathers, delay = self._beside(self.framed.first, ("parameters/",))
-        reductions, tail = self._beside(self.framed.last, ("gradients/", "offload/gradients"))
+        gathers, delay = self._before()
+        reductions, tail = self._behind()
         traced = self.simulate()
-        taken = self._span(traced) + (delay + tail) * NANO
+        spans = self._spans(traced)
+        taken = spans + (delay + tail) * NANO
         if taken > pipeline * NANO * (1 + 1e-9):
             self.scale = pipeline * NANO / taken
             self.templates.clear()
@@ -255,40 +223,41 @@ class _Step:
             "waited_for_closed_form_s": max(0.0, pipeline - taken / NANO),
         }
         names = tuple(f"stage {stage + 1} of {self.p}" for stage in range(self.p))
-        before = [node for node, _ in gathers], delay
-        events = self._events(traced, before, (reductions, tail), closing, rest, total)
-        return Timeline(self.values, names, about, events)
+        events = self._events(traced, (gathers, delay), (reductions, tail), closing, rest, total)
+        return Timeline(values, names, about, events)
 
-    def _span(self, traced: sim.Trace) -> float:
+    def _spans(self, traced: sim.Trace) -> float:
         return traced.period if self.structure.schedule in NO_BARRIER else traced.makespan
 
     def _overheads(self) -> dict[str, float]:
         """The fixed time of a step and the wait for the slowest device, where a run states them."""
         known = {term.path for term in self.run.compiled.terms}
-        return {path: self.run.value(path) for path in OVERHEADS if path in known}
+        return {path: self.run.value(path) for path in ("host/overhead", "waits/stragglers") if path in known}
 
-    def _beside(self, node: Node | None, paths: tuple[str, ...]) -> tuple[list[tuple[Node, float]], float]:
-        """What runs beside a pass once a step, the innermost first, each with where it ends behind the pass.
-
-        Args:
-            node: the pass with what is beside it; nothing where no pass has any.
-            paths: what the operations that run beside it once begin with.
-        """
-        found: list[tuple[Node, float]] = []
-        whole = node
-        while isinstance(whole, Overlap) and next(iter(leaves(whole.transfer))).path.startswith(paths):
-            found.append((whole.transfer, self.values.time(whole)))
-            whole = whole.work
-        if whole is None or not found:
+    def _before(self) -> tuple[list[Node], float]:
+        """Parameters that are gathered beside the first forward pass, and by how much that is longer."""
+        if self.structure.splits:
             return [], 0.0
-        alone = self.values.time(whole)
-        ends = [(transfer, time - alone) for transfer, time in found[::-1]]
-        return ends, max(longer for _, longer in ends)
+        beside, longer = self._unwrap(self.lowered(self.step.first_forward()), self.lowered(self.step.forward))
+        return [node for node, _ in beside], longer
 
-    @cached_property
-    def framed(self) -> Framed:
-        """The parts of the step around its pipeline."""
-        return Framed.of(self.step, self.structure)
+    def _behind(self) -> tuple[list[tuple[Node, float]], float]:
+        """What runs beside the last backward pass, or beside all passes, each with where it ends behind it."""
+        if self.structure.splits:
+            whole = split_schedule(self.step)[0]
+            inner: Any = whole
+            while isinstance(inner, Overlap):
+                inner = inner.work
+            return self._unwrap(self.lowered(whole), self.lowered(inner)) if whole is not inner else ([], 0.0)
+        return self._unwrap(self.lowered(self.step.last_backward()), self.lowered(self.step.backward))
+
+    def _unwrap(self, node: Node, inner: Node) -> tuple[list[tuple[Node, float]], float]:
+        found: list[tuple[Node, float]] = []
+        alone = self.values.time(inner)
+        while node is not inner and isinstance(node, Overlap):
+            found.append((node.transfer, self.values.time(node) - alone))
+            node = node.work
+        return found[::-1], max((longer for _, longer in found), default=0.0)
 
     # --- the events
 

@@ -152,14 +152,17 @@ class TrainingStep:
 
     def tree(self) -> Node:
         """The whole step."""
-        step = in_sequence(
-            *split_schedule(self) if self.structure.splits else self.whole_passes(),
-            self.tied_reduction(),
-            Update(self).node(),
-            self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
-        )
+        step = in_sequence(*split_schedule(self) if self.structure.splits else self.whole_passes(), *self.closing())
         lowered: Node = step if self.structure.products == "half" else Lowered(self.structure)(step)
         return with_overheads(self.structure, lowered)
+
+    def closing(self) -> list[Node | None]:
+        """What every stage does once the pipeline is empty: the update of the weights, and what is sent around it."""
+        return [
+            self.tied_reduction(),
+            self.update(),
+            self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
+        ]
 
     def work(self) -> Node:
         """What all devices execute together, in no order: every micro-batch passes stages of the mean size."""
@@ -178,9 +181,6 @@ class TrainingStep:
         Which is slowest is decided with the ends of the model where stages are given or have other kinds of layers.
         """
         stage = in_sequence(self.forward, self.backward)
-        reduction = None if self.structure.zero > 1 else self.gradient_reduction()
-        last = self.backward if reduction is None else Overlap(self.backward, reduction, overlap_dp)
-        last = transfers.with_gradients(self.structure, last, self.share.updated_parameters)
         later: list[Node] = [Repeat(stage, less_one(self.micro_batches)), self.ends()]
         if self.structure.segments:
             later = [paced_by_deciding_stages(self)]
@@ -188,12 +188,18 @@ class TrainingStep:
             later[0] = Repeat(in_sequence(*self.passes(fullest=True)), less_one(self.micro_batches))
         elif self.structure.stages == "given":
             later = [paced_by_given_stages(self)]
-        return [self.first_forward(), *later, last, Idle(BUBBLE, stage, self.idle_slots())]
+        return [self.first_forward(), *later, self.last_backward(), Idle(BUBBLE, stage, self.idle_slots())]
 
     def first_forward(self) -> Node:
         """The first forward pass, beside which ZeRO-1 and 2 may gather the parameters that were updated in shards."""
         gather = self.parameter_gather() if self.structure.zero in (1, 2) else None
         return self.forward if gather is None else Overlap(self.forward, gather, overlap_parameters)
+
+    def last_backward(self) -> Node:
+        """The last backward pass, beside which gradients are summed over the replicas and may go to the host."""
+        reduction = None if self.structure.zero > 1 else self.gradient_reduction()
+        last = self.backward if reduction is None else Overlap(self.backward, reduction, overlap_dp)
+        return transfers.with_gradients(self.structure, last, self.share.updated_parameters)
 
     def ends(self, share: Any = 1, stages: Any = pp) -> Ends:
         """The embedding and the head; `share` of the micro-batches pass those of one device."""
