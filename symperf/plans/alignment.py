@@ -21,16 +21,17 @@ def misaligned_sizes(
 ) -> tuple[str, ...]:
     """Names of the sizes that are no multiple of 16 bytes, on a device that computes in tiles.
 
-    Products in FP32 run outside of tensor units, which any size suits; TF32 has elements of 4 bytes. A vocabulary that
-    is padded to a multiple is one where that is.
+    Products in FP32 run outside of tensor units, which any size suits; TF32 has elements of 4 bytes. Of a
+    vocabulary that is padded it is the padded size.
 
     What a device has of a size that is split may be none either, which is not seen here.
     """
     if not system.quantised or precision == "fp32":
         return ()
     aligned = ALIGNED // 2 if precision == "tf32" else ALIGNED
-    sizes = {**model.sizes, **({"vocab_size": vocab_multiple} if vocab_multiple else {})}
-    return tuple(name for name in SIZES if sizes.get(name, 0) % aligned)
+    sizes = {name: model.sizes.get(name, 0) for name in SIZES}
+    sizes["vocab_size"] += -sizes["vocab_size"] % (vocab_multiple or 1)
+    return tuple(name for name, size in sizes.items() if size % aligned)
 
 
 def alignment_warnings(model: Model, misaligned: tuple[str, ...], tp: int) -> list[str]:

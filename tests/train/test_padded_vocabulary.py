@@ -41,6 +41,8 @@ def test_a_padded_vocabulary_is_one_of_that_size(tp: int) -> None:
 def test_alignment_is_what_it_brings() -> None:
     """An aligned multiple makes the head fast, another one does not; and no warning is left."""
     plain, aligned, odd = gpt2(), gpt2(64), gpt2(100)
+    assert gpt2(1).value("time") == plain.value("time")
+    assert not gpt2(1, vocab_size=50304).structure.misaligned
     assert aligned.value("time") < 0.9 * plain.value("time") < odd.value("time")
     assert [any("aligned" in each for each in run.warnings) for run in (plain, aligned, odd)] == [True, False, True]
 
