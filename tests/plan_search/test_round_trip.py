@@ -162,7 +162,7 @@ def test_what_a_framework_does_not_run_is_refused(
     assert told in err
 
 
-@pytest.mark.parametrize("framework", some(FRAMEWORKS, 0.5))
+@pytest.mark.parametrize("framework", some(FRAMEWORKS, 0.25))
 def test_the_command_line_writes_what_it_promises(tmp_path: Path, call: Callable[[Any], Any], framework: str) -> None:
     """`search --emit F`, its command and `train --from` have the same time, under the profile of F."""
     more = ["--require", "recompute=none", "--require", "cp=1", "--require", "schedule=1f1b", "--require", "tp=2"]

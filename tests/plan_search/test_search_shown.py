@@ -71,7 +71,7 @@ def test_columns_have_one_order() -> None:
 def test_each_reason_names_fields_and_a_remedy() -> None:
     """Of random searches; counts are those of `rejected`."""
     seen = set()
-    for seed in (1, 3, 6):
+    for seed in (3, 6):
         found = problems.problem(seed).search()
         told = reasons(found)
         assert {each.name: each.plans for each in told} == found.rejected
