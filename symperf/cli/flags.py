@@ -181,7 +181,7 @@ def _flag(field: Field) -> dict[str, Any]:
     return found
 
 
-_METAVARS = {"degree": "N", "count": "N", "fraction": "F", "choice": "NAME", "list": "LIST"}
+_METAVARS = {"degree": "N", "count": "N", "fraction": "F", "choice": "NAME", "list": "LIST", "text": "TEXT"}
 
 
 def whole(text: str) -> int:

@@ -145,7 +145,7 @@ def plans(answer: Answer, records: list[dict[str, Any]], *, priced: bool = False
     """One row a plan, in the order of the plan's fields; those that all plans have as `symperf train` are left out."""
     names = fields_shown(answer, records)
     several = len(answer.found) > 1
-    heads = ["time", "token/s", "MFU", "memory", *(["devices"] if several else [])]
+    heads = ["time", "token/s", "MFU", "reserved", *(["devices"] if several else [])]
     heads += ["USD/M token"] if priced else []
     heads += [FIELDS[name].heading for name in names]
     ranks_by = answer.criterion.column

@@ -31,5 +31,8 @@ def test_a_command_prints_what_its_row_says(command: str, row: list[str], capsys
 def test_every_flag_of_the_page_is_in_a_command() -> None:
     """The options that the page speaks of are run."""
     text = "\n".join(COMMANDS)
-    for word in ("adam-8bit", "adafactor", "sgd-momentum", "muon", "fp8", "--recompute-layers", "--offload", "--set"):
+    for word in (
+        *("adam-8bit", "adam-4bit", "adafactor", "sgd-momentum", "muon", "fp8", "--recompute-layers"),
+        *("--recompute-modules", "--offload", "--nvme", "--set"),
+    ):
         assert word in text

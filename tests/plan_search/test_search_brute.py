@@ -40,7 +40,7 @@ def check(of: cases.Problem, **how: Any) -> bool:
         assert same(record["time_s"], time)
         run = of.run(**{name: record[name] for name in fields})
         assert same(run.value("time"), record["time_s"])
-        assert same(run.memory_alone(), record["memory_bytes"])
+        assert same(run.needed_alone(), record["memory_bytes"])
         equals = [each for each in expected.plans if same(each[0], time)]
         if len(equals) == 1:
             assert {name: record[name] for name in fields} == fields
@@ -84,5 +84,5 @@ def test_what_is_left_out_is_never_better(seed: int) -> None:
             run = of.run(**plan)
         except InputError:
             continue
-        if run.memory_alone() <= min(of.max_memory or math.inf, run.value("capacity_bytes")):
+        if run.needed_alone() <= min(of.max_memory or math.inf, run.value("capacity_bytes")):
             assert run.value("time") >= best * (1 - CLOSE)

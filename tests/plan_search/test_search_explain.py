@@ -56,7 +56,7 @@ def test_terms_sum_to_the_difference(fields: dict[str, Any]) -> None:
     sizes = [abs(term.difference) for term in against.terms]
     assert sizes == sorted(sizes, reverse=True)
     bytes_apart = math.fsum(term.difference for term in against.memory_terms)
-    assert math.isclose(bytes_apart, run.value("memory") - best.value("memory"), rel_tol=1e-9)
+    assert math.isclose(bytes_apart, run.needed_bytes - best.needed_bytes, rel_tol=1e-9)
     assert against.verdict == "slower"
     assert against.difference > 0
 
@@ -103,8 +103,8 @@ def test_memory_that_is_missing() -> None:
     run = sf.training(model, system, Plan(dp=16), batch=32, sequence=1024)
     against = versus(found(), {"zero": 0})
     assert against.verdict == "does not fit"
-    assert against.missing == run.value("memory") - run.value("capacity_bytes") > 0
-    assert math.isclose(math.fsum(term.plan for term in against.memory_terms), run.value("memory"), rel_tol=1e-12)
+    assert against.missing == run.needed_bytes - run.value("capacity_bytes") > 0
+    assert math.isclose(math.fsum(term.plan for term in against.memory_terms), run.needed_bytes, rel_tol=1e-12)
     limited = answer(
         model, system, devices=16, batch=32, sequence=1024, require={**FEW, "tp": [8], "pp": [1]}, max_memory="30 GB"
     )

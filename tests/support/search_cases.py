@@ -188,7 +188,7 @@ def tried(of: Problem) -> Tried:
         except sf.InputError:
             continue
         legal += 1
-        memory = run.memory_alone()
+        memory = run.needed_alone()
         if memory <= min(of.max_memory or float("inf"), run.value("capacity_bytes")):
             found.append((run.value("time"), memory, fields))
     return Tried(sorted(found, key=lambda each: each[:2]), considered, legal)
