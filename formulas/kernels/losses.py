@@ -19,7 +19,7 @@ from ..sources import LIGER, TORCHTITAN_LOSS, WIJMANS
     dimension=BYTE,
     source=LIGER,
     increasing="activation_bytes columns tokens",
-    curvature="convex",
+    curvature="affine",
 )
 def fused_cross_entropy_bytes(tokens: Any, columns: Any, activation_bytes: Any) -> Any:
     """Bytes of a fused loss over N x n logits, forward: they are read twice, 2 N n w.
@@ -43,7 +43,7 @@ def fused_cross_entropy_bytes(tokens: Any, columns: Any, activation_bytes: Any) 
     dimension=BYTE,
     source=LIGER,
     increasing="activation_bytes columns tokens",
-    curvature="convex",
+    curvature="affine",
 )
 def fused_cross_entropy_backward_bytes(tokens: Any, columns: Any, activation_bytes: Any) -> Any:
     """Bytes of the gradient of a fused loss: logits in, their gradient out in their place, 2 N n w.
@@ -89,7 +89,7 @@ def linear_loss_chunks(columns: Any, hidden_size: Any) -> Any:
     source=TORCHTITAN_LOSS,
     increasing="activation_bytes columns tokens",
     decreasing="chunks",
-    curvature="convex",
+    curvature="affine",
 )
 def fused_logits_kept_bytes(tokens: Any, columns: Any, activation_bytes: Any, chunks: Any) -> Any:
     """Bytes of logits that a fused loss holds at once: those of one of n_ch chunks of tokens, N n w / n_ch.
@@ -136,7 +136,7 @@ def cut_product_time(product_time: Any) -> Any:
     source=WIJMANS,
     increasing="cut_kept product_time",
     decreasing="cut_efficiency",
-    curvature="convex",
+    curvature="affine",
 )
 def cut_gradient_time(product_time: Any) -> Any:
     """Time of a product for a gradient where blocks of logits without a weight are left out: phi T / eta_cut.
@@ -157,7 +157,7 @@ def cut_gradient_time(product_time: Any) -> Any:
     dimension=FLOP,
     source=WIJMANS,
     increasing="cut_kept work_flops",
-    curvature="convex",
+    curvature="affine",
 )
 def cut_gradient_work(work_flops: Any) -> Any:
     """FLOPs of a product for a gradient where blocks of logits without a weight are left out: phi W.

@@ -78,6 +78,8 @@ def _judge(node: Any, memo: dict[Any, Judgement]) -> Judgement:
             _join([_scale(p.directions, way) for p, way in zip(parts, ways, strict=True)]),
             _compose(node.curvature, parts, ways),
         )
+    if getattr(node, "operation", "") == "max" and any(p.nonnegative for p in parts):
+        return Judgement(True, _join([p.directions for p in parts]), None)
     return Judgement(False, dict.fromkeys(_join([p.directions for p in parts]), 0), None)
 
 

@@ -136,6 +136,7 @@ CHAPTERS = (
             "zero_bubble": "Zero-bubble pipelines",
             "dual_pipe": "Bidirectional pipelines",
             "unequal_stages": "Stages of different times",
+            "unequal_chunks": "Virtual stages of different times",
         },
     ),
     Chapter(

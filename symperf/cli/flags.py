@@ -48,6 +48,14 @@ def question(parser: Parser) -> None:
     parser.add_argument("--generate", type=whole, help="of infer and serve: tokens generated for each")
     parser.add_argument("--concurrency", type=whole, metavar="N", help="of serve: sequences that a replica decodes")
     parser.add_argument("--chunk", type=whole, metavar="TOKENS", help="of serve: prompt tokens of an iteration")
+    parser.add_argument("--prefix", type=whole, metavar="TOKENS", help="of infer: of each prompt that are in the cache")
+    parser.add_argument(
+        "--lora-adapters",
+        type=whole,
+        metavar="N",
+        help="of infer and serve: slots of adapters of requests, whose rank is --lora-rank (default 1)",
+    )
+    images(parser, "join the prompt, of infer")
 
 
 def software(parser: Parser) -> None:
@@ -173,7 +181,7 @@ def _flag(field: Field) -> dict[str, Any]:
     return found
 
 
-_METAVARS = {"degree": "N", "count": "N", "fraction": "F", "choice": "NAME", "list": "LIST"}
+_METAVARS = {"degree": "N", "count": "N", "fraction": "F", "choice": "NAME", "list": "LIST", "text": "TEXT"}
 
 
 def whole(text: str) -> int:

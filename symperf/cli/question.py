@@ -8,15 +8,18 @@ from ..analysis.measures import kind_of_unit
 from ..common.errors import InputError, nearest, quote
 from ..common.numbers import numeral
 from ..models.model import Model
-from ..plans.plan import Plan
+from ..models.sounds import parse_media
+from ..plans.plan import FIELDS, Plan
 from ..systems import units
 from ..systems.system import System
+from .output import write_error
 from .settings import parse_offload, run_values
 
 if TYPE_CHECKING:
     import argparse
 
     from ..evaluation.base_run import BaseRun
+    from ..infer.adapter_slots import Adapters
 
 WORK = {
     "train": ("batch", "sequence"),
@@ -26,12 +29,12 @@ WORK = {
 """What each kind of run needs to be asked."""
 OPTIONS = {
     "train": ("stack",),
-    "infer": ("stack", "kv_precision", "memory_utilization"),
-    "serve": ("stack", "kv_precision", "memory_utilization", "concurrency", "chunk"),
+    "infer": ("stack", "kv_precision", "memory_utilization", "lora_adapters", "prefix", "images", "sounds"),
+    "serve": ("stack", "kv_precision", "memory_utilization", "lora_adapters", "concurrency", "chunk"),
 }
 """What else it may be asked."""
-SYMBOLS = ("memory_utilization",)
-"""Of these, the values of symbols."""
+APART = ("memory_utilization", "lora_adapters", "images", "sounds")
+"""Of these, what is no argument of a run: the values of symbols, and parts of what requests bring."""
 
 
 def build_run(options: argparse.Namespace) -> BaseRun:
@@ -56,12 +59,25 @@ def build_run(options: argparse.Namespace) -> BaseRun:
             raise InputError(f"{verb} {kind}: --{name} is needed")
     allowed = {*WORK[kind], *OPTIONS[kind]}
     for name in sorted({name for names in (*WORK.values(), *OPTIONS.values()) for name in names} - allowed):
-        if getattr(options, name, None) is not None:
+        if getattr(options, name, None) not in (None, []):
             raise InputError(f"{verb} {kind}: --{name.replace('_', '-')} is of another kind of run")
-    own = [name for name in OPTIONS[kind] if name not in SYMBOLS]
+    own = [name for name in OPTIONS[kind] if name not in APART]
     more = {name: value for name in own if (value := getattr(options, name, None)) is not None}
+    if kind != "train":
+        more["adapters"] = _adapters(options, fields)
     made: BaseRun = MAKERS[kind](options, Plan(**fields), work, more, values)
     return made
+
+
+def _adapters(options: argparse.Namespace, fields: dict[str, Any]) -> Adapters | None:
+    """The adapters of requests, whose rank and targets are taken out of the fields of the plan."""
+    from ..infer.adapter_slots import adapters_of
+
+    asked = {name: fields.pop(name) for name in list(fields) if FIELDS[name].adapters}
+    rank, targets = asked.get("lora_rank"), asked.get("lora_targets")
+    if rank is targets is options.lora_adapters is None:
+        return None
+    return adapters_of(Model.load(options.model, options.ignore_key), rank, options.lora_adapters, targets)
 
 
 def _training(options: argparse.Namespace, plan: Plan, work: Any, more: Any, values: Any) -> BaseRun:
@@ -75,9 +91,14 @@ def _training(options: argparse.Namespace, plan: Plan, work: Any, more: Any, val
 def _inference(options: argparse.Namespace, plan: Plan, work: Any, more: Any, values: Any) -> BaseRun:
     from ..runs.inference_run import InferenceRun
 
-    return InferenceRun(
-        Model.load(options.model, options.ignore_key), System.load(options.system), plan, **work, **more, values=values
-    )
+    more["images"] = media = parse_media(options.images, options.frames, options.sounds)
+    model, system = Model.load(options.model, options.ignore_key), System.load(options.system)
+    found = InferenceRun(model, system, plan, **work, **more, values=values)
+    if media:
+        write_error(
+            "images: closed forms are of prefill and decode, whose tokens they join; the encoder is not in them"
+        )
+    return found
 
 
 def _serving(options: argparse.Namespace, plan: Plan, work: Any, more: Any, values: Any) -> BaseRun:

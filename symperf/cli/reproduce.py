@@ -62,10 +62,14 @@ def train_command(record: Mapping[str, Any], answer: Answer, options: argparse.N
     words = ["symperf", "train", options.model, "-s", options.system]
     words += ["--batch", str(question.batch), "--sequence", str(question.sequence)]
     words += [] if question.stack is None else ["--stack", str(question.stack)]
-    profiled = () if question.stack is None else getattr(Software.load(question.stack), "plan", {})
+    profiled = () if question.stack is None else Software.load(question.stack).plan
     plan = Plan(**{name: record[name] for name in FIELDS})
     for name, field in FIELDS.items():
-        value = plan.effective_expert_tp if name == "expert_tp" and name in profiled else record[name]
+        value = record[name]
+        if value is None and name in profiled:  # what the profile chooses is told
+            value = {"expert_tp": plan.effective_expert_tp, "dropout": answer.winner.model.architecture.dropout}.get(
+                name
+            )
         if value is None or (value == field.default and name not in profiled):
             continue
         if isinstance(value, bool):

@@ -17,11 +17,16 @@ if TYPE_CHECKING:
 FIXED: Final[dict[str, tuple[Any, ...]]] = {
     "node_limit": (None,),
     "freeze": (None,),
+    "overlap_ep": (1.0,),
+    "loss": ("unfused",),
+    "compiled": (False,),
+    "recompute_modules": (None,),
+    "nvme": (None,),
+    "optimizer_in_backward": (False,),
     "lora_rank": (None,),
     "lora_targets": (None,),
     "dora": (False,),
     "base_precision": (None,),
-    "overlap_ep": (1.0,),
 }
 """Fields that no framework's plan options set."""
 SWITCH: Final = (0.0, 1.0)
@@ -72,6 +77,7 @@ MEGATRON: Final = SoftwareLimits(
     FIXED
     | {
         "schedule": ("1f1b", "interleaved"),
+        "loss": ("unfused", "fused"),
         "overlap_tp": (1.0,),
         "overlap_dp": SWITCH,
         "overlap_parameters": SWITCH,
@@ -90,6 +96,8 @@ BRIDGE: Final = SoftwareLimits(
         **MEGATRON.values,
         **NO_STAGES,
         "cp_kind": ("ring",),
+        "loss": ("unfused",),
+        "vocab_multiple": (None,),
         "zero": (0, 1),
         "zero_shards": (None,),
         "attention": ("flash",),
@@ -121,6 +129,7 @@ TORCHTITAN: Final = SoftwareLimits(
         "precision": (None, "bf16", "fp8"),
         "offload": (None, "optimizer,weights"),
         "expert_tp": (None,),
+        "vocab_multiple": (None,),
         "dropout": (None, False),
     },
     {"overlap_tp": 0.0, "overlap_dp": 1.0, "overlap_parameters": 1.0},
@@ -165,6 +174,7 @@ DEEPSPEED: Final = SoftwareLimits(
         "precision": (None, "bf16", "fp16"),
         "zero_shards": (None,),
         "expert_tp": (None,),
+        "vocab_multiple": (None,),
         "dropout": (None,),
     },
     {},

@@ -20,7 +20,8 @@ def comments(sheet: Sheet) -> list[str]:
 
 def flags(sheet: Sheet) -> str:
     """`--name value` lines; a switch has no value."""
-    lines = [name if value is True else f"{name} {_word(value)}" for name, value in sheet.settings.items()]
+    settings = sheet.settings.items()
+    lines = [name if value is True else f"{name} {shlex.quote(_word(value))}" for name, value in settings]
     return "\n".join([*comments(sheet), *lines]) + "\n"
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from ..plans.plan_fields import WIDE_PRECISIONS
 from ..plans.recompute_modules import modules_of
+from ..plans.structure import COUNTED
 from .lines import flags as text
 from .sheet import ExportRequest, Option, Sheet, fractions
 
@@ -26,6 +27,8 @@ OPTIONS: Final[dict[str, Option]] = {
     "--cp-comm-type": Option(str, ARGUMENTS, ("p2p", "a2a", "allgather")),
     "--num-virtual-stages-per-pipeline-rank": Option(int, ARGUMENTS),
     "--pipeline-model-parallel-layout": Option(str, ARGUMENTS),
+    "--account-for-embedding-in-pipeline-split": Option(bool, ARGUMENTS),
+    "--account-for-loss-in-pipeline-split": Option(bool, ARGUMENTS),
     "--decoder-first-pipeline-num-layers": Option(int, ARGUMENTS),
     "--decoder-last-pipeline-num-layers": Option(int, ARGUMENTS),
     "--expert-model-parallel-size": Option(int, ARGUMENTS),
@@ -56,6 +59,8 @@ OPTIONS: Final[dict[str, Option]] = {
     "--attention-backend": Option(str, ARGUMENTS, ("flash", "fused", "unfused", "local", "auto")),
     "--attention-dropout": Option(float, ARGUMENTS),
     "--hidden-dropout": Option(float, ARGUMENTS),
+    "--cross-entropy-loss-fusion": Option(bool, ARGUMENTS),
+    "--make-vocab-size-divisible-by": Option(int, ARGUMENTS),
     "--optimizer": Option(str, ARGUMENTS, ("adam", "sgd", "muon", "dist_muon")),
     "--optimizer-cpu-offload": Option(bool, ARGUMENTS),
     "--cpu-offloading-num-layers": Option(int, ARGUMENTS),
@@ -67,7 +72,7 @@ SCHEDULES: Final = ("1f1b", "interleaved")
 def sheet(asked: ExportRequest) -> Sheet:
     """The settings."""
     made = Sheet("megatron", OPTIONS)
-    for part in (_degrees, _stages, _experts, _batch, _recomputation, _sharding, _overlap, _numbers, _optimizer):
+    for part in (_degrees, _stages, _experts, _batch, _recomputation, _sharding, _overlap, _numbers, _loss, _optimizer):
         part(made, asked)
     return made
 
@@ -111,21 +116,22 @@ def _stages(made: Sheet, asked: ExportRequest) -> None:
         assert plan.last_stage_layers is not None
         made.put("--decoder-first-pipeline-num-layers", plan.first_stage_layers, "first_stage_layers")
         made.put("--decoder-last-pipeline-num-layers", plan.last_stage_layers, "last_stage_layers")
-    elif plan.uneven_stages:
+    elif plan.uneven_stages or plan.layout is not None:
         _uneven(made, asked)
+    elif plan.account_for != "none":
+        embedding, loss = COUNTED[plan.account_for]
+        if embedding:
+            made.put("--account-for-embedding-in-pipeline-split", True, "account_for")
+        if loss:
+            made.put("--account-for-loss-in-pipeline-split", True, "account_for")
+    made.cover("layout", "account_for")
 
 
 def _uneven(made: Sheet, asked: ExportRequest) -> None:
-    """The layout of stages that differ by a layer.
-
-    E, t, m and L are the embedding, a layer, a module for multi-token prediction and the loss.
-    """
-    layers = asked.stage_layers
-    if layers is not None:
-        assert asked.model is not None
-        modules = "m" * asked.model.sizes.get("num_multi_token_layers", 0)
-        stages = "|".join("t" * count for count in layers) + modules
-        made.put("--pipeline-model-parallel-layout", f"E{stages}L", "uneven_stages")
+    """The layout of stages that differ: E, t, m and L are the embedding, a layer, a module and the loss."""
+    layout = asked.stage_layout
+    if layout is not None:
+        made.put("--pipeline-model-parallel-layout", layout, "uneven_stages", "layout")
     elif asked.model is None:
         made.note("uneven_stages", "--pipeline-model-parallel-layout needs the number of layers; give a model")
     made.cover("uneven_stages")
@@ -206,6 +212,13 @@ def _overlap(made: Sheet, asked: ExportRequest) -> None:
     for name, matters in (("overlap_parameters", plan.zero in (1, 2)), ("overlap_gather", plan.zero == 3)):
         if matters and getattr(plan, name):
             fractions(made, plan, name, reached=1.0)
+    if plan.vpp > 1 and plan.overlap_pp:
+        fractions(made, plan, "overlap_pp", reached=1.0)
+    elif plan.vpp > 1:
+        made.note("overlap_pp", "0 in the plan, but Megatron-LM hides transfers of interleaved stages by default")
+    elif plan.pp > 1 and plan.overlap_pp:
+        made.note("overlap_pp", "Megatron-LM overlaps transfers between stages only of interleaved ones")
+    made.cover("overlap_pp")
     if plan.tp > 1:
         fractions(made, plan, "overlap_tp", reached=1.0)
         made.note("overlap_tp", "needs CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment before Blackwell")
@@ -237,6 +250,16 @@ def _numbers(made: Sheet, asked: ExportRequest) -> None:
     else:
         made.put("--attention-dropout", 0.0, "dropout")
         made.put("--hidden-dropout", 0.0, "dropout")
+
+
+def _loss(made: Sheet, asked: ExportRequest) -> None:
+    if asked.plan.vocab_multiple is not None:
+        made.put("--make-vocab-size-divisible-by", asked.plan.vocab_multiple, "vocab_multiple")
+    kind = asked.plan.loss
+    if kind == "fused":
+        made.put("--cross-entropy-loss-fusion", True, "loss")
+    elif kind != "unfused":
+        made.note("loss", f"{kind} is not in Megatron-LM, whose loss is unfused or fused")
 
 
 def _optimizer(made: Sheet, asked: ExportRequest) -> None:

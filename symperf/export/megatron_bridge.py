@@ -78,7 +78,9 @@ SAME: Final[dict[str, tuple[str, ...]]] = {
 """What a flag of Megatron-LM is here."""
 ELSEWHERE: Final = {
     "--cp-comm-type": "cp_kind",
-    "--pipeline-model-parallel-layout": "uneven_stages",
+    "--pipeline-model-parallel-layout": "layout",
+    "--account-for-embedding-in-pipeline-split": "account_for",
+    "--account-for-loss-in-pipeline-split": "account_for",
     "--decoder-first-pipeline-num-layers": "first_stage_layers",
     "--decoder-last-pipeline-num-layers": "last_stage_layers",
     "--use-megatron-fsdp": "zero",
@@ -86,6 +88,8 @@ ELSEWHERE: Final = {
     "--num-distributed-optimizer-instances": "zero_shards",
     "--optimizer-cpu-offload": "offload",
     "--cpu-offloading-num-layers": "offload",
+    "--cross-entropy-loss-fusion": "loss",
+    "--make-vocab-size-divisible-by": "vocab_multiple",
 }
 """Flags of Megatron-LM that the pages of Megatron Bridge do not translate, with the field that each is of."""
 PRODUCTS: Final = ("--bf16", "--fp16", "--fp8-format", "--fp4-format")

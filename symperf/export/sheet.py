@@ -90,12 +90,13 @@ class ExportRequest:
         return None if self.model is None else self.model.sizes["num_layers"]
 
     @property
-    def stage_layers(self) -> list[int] | None:
-        """Layers of each stage where they differ; the first stages have one more."""
+    def stage_layout(self) -> str | None:
+        """What each stage has where they differ, in the letters of a layout."""
         plan, layers = self.plan, self.layers
-        if plan.stages != "uneven" or layers is None or layers % plan.pp == 0:
-            return None
-        return [layers // plan.pp + (stage < layers % plan.pp) for stage in range(plan.pp)]
+        if plan.layout is not None or layers is None or layers % (plan.pp * plan.vpp) == 0:
+            return plan.layout
+        assert self.model is not None
+        return plan.spelled_layout(layers, self.model.sizes.get("num_multi_token_layers", 0))
 
 
 @dataclass

@@ -113,6 +113,12 @@ def _stages(made: Sheet, asked: ExportRequest) -> None:
     made.cover("schedule", "uneven_stages", "first_stage_layers", "last_stage_layers", "vpp")
     if plan.pp == 1:
         return
+    if plan.layout is not None or plan.account_for != "none":
+        made.note(
+            "layout" if plan.layout else "account_for",
+            "name the modules of each stage in parallelism.module_fqns_per_model_part",
+        )
+        return
     if plan.stages == "uneven" and (layers is None or layers % plan.pp):
         made.note("uneven_stages", "name the modules of each stage in parallelism.module_fqns_per_model_part")
         return

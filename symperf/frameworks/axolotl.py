@@ -123,8 +123,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         accumulation,
         sequence,
         copies=copies if shards is not None else 1,
-        flags={"method": method} if method else {},
         stack=profile_of("liger") if liger else None,
+        flags={"method": method} if method else {},
         read=keys.read,
         ignored=keys.ignored,
         notes=tuple(keys.notes),
@@ -170,13 +170,9 @@ LOSSES: Final = {
 
 
 def _kernels(keys: Keys) -> dict[str, Any]:
-    """What follows the head, and what a compiler joins, where plans say it."""
-    found: dict[str, Any] = {}
-    if "loss" in FIELDS:
-        found["loss"] = next((kind for name, kind in LOSSES.items() if keys.flag(name)), "unfused")
-    if "compiled" in FIELDS:
-        found["compiled"] = keys.flag("torch_compile")
-    return found
+    """What follows the head, and what a compiler joins."""
+    loss = next((kind for name, kind in LOSSES.items() if keys.flag(name)), "unfused")
+    return {"loss": loss, "compiled": keys.flag("torch_compile")}
 
 
 def _attention(keys: Keys) -> str | None:
@@ -189,7 +185,7 @@ def _attention(keys: Keys) -> str | None:
 
 
 def adapters(keys: Keys) -> dict[str, Any]:
-    """The fields of a plan for low-rank adapters over a base that may be stored in 4 or 8 bits."""
+    """The fields of low-rank adapters over a base that may be stored in 4 bits."""
     kind = keys.take("adapter", str, choices=("lora", "qlora", ""))
     rank, targets = keys.count("lora_r"), keys.take("lora_target_modules", list)
     every, dora = keys.flag("lora_target_linear"), keys.flag("peft_use_dora")
@@ -210,5 +206,5 @@ def adapters(keys: Keys) -> dict[str, Any]:
     if four or kind == "qlora":
         found["base_precision"] = "nf4"
     elif eight:
-        found["base_precision"] = "int8"
+        keys.fail("load_in_8bit", "false: a base in 8 bits is not modelled, --ignore-key load_in_8bit takes 16")
     return found

@@ -88,13 +88,14 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> Framewor
         overlap = zero == 3  # deepspeed/runtime/zero/config.py: where it is left out, so it is in stage 3 alone
     fields |= {"overlap_dp": float(bool(overlap and zero)), "overlap_gather": 1.0, "overlap_parameters": 0.0}
     offload = [name for name in ("activations",) if fields.pop("cpu_checkpointing")]
+    drives: list[str] = []
     for what, part in (("optimizer", "offload_optimizer"), ("weights", "offload_param")):
         device = keys.take(f"zero_optimization.{part}.device", str, choices=("none", "cpu", "nvme"))
-        if device == "nvme" and "nvme" not in str(FIELDS["offload"].sentence).lower():
-            keys.fail(f"zero_optimization.{part}.device", "none or cpu: disks are not modelled")
+        drives += [what] if device == "nvme" else []
         if device in ("cpu", "nvme"):
             offload.append(what)
     fields["offload"] = ",".join(offload) or None
+    fields["nvme"] = ",".join(drives) or None
     mics = keys.count("zero_optimization.mics_shard_size")
     batch, accumulation = keys.count("train_batch_size"), keys.count("gradient_accumulation_steps")
     micro_batch = keys.count("train_micro_batch_size_per_gpu")

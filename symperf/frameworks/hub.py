@@ -66,7 +66,17 @@ def batch_of(keys: Keys, fields: dict[str, Any], micro_batch: int | None, inner:
     fields["micro_batch"] = micro_batch or 1
     if inner is None:
         return
-    names = ("zero", "overlap_dp", "overlap_gather", "overlap_parameters", "zero_shards", "offload", "tp", "overlap_tp")
+    names = (
+        "zero",
+        "overlap_dp",
+        "overlap_gather",
+        "overlap_parameters",
+        "zero_shards",
+        "offload",
+        "nvme",
+        "tp",
+        "overlap_tp",
+    )
     fields |= {name: inner.fields[name] for name in names if name in inner.fields}
     for name, told in (("micro_batch", micro_batch),):
         other = inner.fields.get(name)

@@ -87,8 +87,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         keys.note("recompute: full, which LLaMA-Factory turns on unless disable_gradient_checkpointing")
     keys.drop("gradient_checkpointing", "LLaMA-Factory turns it on by itself")
     fields |= _adapters(keys, fields)
-    if "loss" in FIELDS:
-        fields["loss"] = "fused-linear" if liger else "unfused"
+    fields["loss"] = "fused-linear" if liger else "unfused"
     sequence = keys.count("cutoff_len") or 2048
     packs = keys.flag("packing", "neat_packing") if len({"packing", "neat_packing"} & keys.data.keys()) < 2 else True
     keys.read |= {name: keys.data[name] for name in ("packing", "neat_packing") if name in keys.data}
@@ -102,8 +101,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         None if base is None else model_of(base, folder),
         accumulation=accumulation,
         sequence=sequence,
-        flags={"method": METHODS[stage]} if stage in METHODS else {},
         stack=profile_of("liger") if liger else None,
+        flags={"method": METHODS[stage]} if stage in METHODS else {},
         read=keys.read,
         ignored=keys.ignored,
         notes=tuple(keys.notes),
@@ -144,6 +143,8 @@ def _adapters(keys: Keys, fields: dict[str, Any]) -> dict[str, Any]:
     found["lora_targets"] = "all-linear" if targets in (None, ["all"]) else ",".join(map(str, targets))
     if dora:
         found["dora"] = True
+    if bits == 8:
+        keys.fail("quantization_bit", "4: a base in 8 bits is not modelled, --ignore-key quantization_bit takes 16")
     if bits is not None:
-        found["base_precision"] = "nf4" if bits == 4 else "int8"
+        found["base_precision"] = "nf4"
     return found

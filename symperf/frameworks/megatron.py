@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError
 from ..plans.plan import FIELDS
+from ..plans.structure import COUNTED
 from .keys import Keys
 from .megatron_keys import KERNELS, WITHOUT_COST
 from .megatron_model import MODEL, config_of
@@ -178,14 +179,13 @@ def _stages(keys: Keys, pp: int, layers: int | None) -> dict[str, Any]:
     layout = keys.take("--pipeline-model-parallel-layout", str)
     if layout is not None:
         return _layout(keys, layout, pp)
-    if (each is not None or embedding or loss or (first is None) != (last is None)) and layers is None:
+    if (each is not None or (first is None) != (last is None)) and layers is None:
         raise InputError(f"{keys.label}: layers of stages need --num-layers, found none")
     if each is not None and layers is not None:
         vpp = max((layers + embedding + loss) // (pp * each), 1)
-    if (embedding or loss) and layers is not None and pp > 1:
-        share = (layers + embedding + loss) // pp
-        first, last = share - embedding, share - loss
-    elif first is not None and last is None and layers is not None:
+    if (embedding or loss) and pp > 1:
+        return {"vpp": vpp or 1, "account_for": next(n for n, ends in COUNTED.items() if ends == (embedding, loss))}
+    if first is not None and last is None and layers is not None:
         last = (layers - first) // (pp - 1) if pp > 1 else first
     elif last is not None and first is None and layers is not None:
         first = (layers - last) // (pp - 1) if pp > 1 else last
@@ -193,9 +193,7 @@ def _stages(keys: Keys, pp: int, layers: int | None) -> dict[str, Any]:
 
 
 def _layout(keys: Keys, layout: str, pp: int) -> dict[str, Any]:
-    """A layout of stages in letters, where its layers differ by one or at the ends only."""
-    if "layout" in FIELDS:
-        return {"layout": layout, "vpp": 1}
+    """A layout of stages in letters, or the field that says the same where layers differ by one or at the ends only."""
     text = re.sub(r"\(([^()]*)\)\*(\d+)|([EtmL|])\*(\d+)", _repeated, layout.replace(",", "").replace(" ", ""))
     stages = [part.count("t") for part in text.split("|")]
     if set(text) - set("EtmL|") or len(stages) % pp:
@@ -207,7 +205,7 @@ def _layout(keys: Keys, layout: str, pp: int) -> dict[str, Any]:
         return {"vpp": 1, "uneven_stages": True}
     if vpp == 1 and pp > 1 and len(set(stages[1:-1])) <= 1:
         return {"vpp": 1, "first_stage_layers": stages[0], "last_stage_layers": stages[-1]}
-    return keys.fail("--pipeline-model-parallel-layout", "stages that are equal but for the first and the last")
+    return {"vpp": vpp, "layout": layout}
 
 
 def _repeated(match: re.Match[str]) -> str:
@@ -281,11 +279,11 @@ def _numbers(keys: Keys) -> dict[str, Any]:
 
 
 def _loss(keys: Keys) -> dict[str, Any]:
-    """What follows the head, where plans say it: one kernel of logits in 16 bits, or those of Megatron-LM."""
-    if "loss" not in FIELDS:
-        return {}
-    keys.take("--cross-entropy-fusion-impl", str)
-    return {"loss": "fused" if keys.flag("--cross-entropy-loss-fusion") else "unfused"}
+    """The multiple of the vocabulary, and what follows the head: one kernel, one with the head, or several."""
+    kind = keys.word("--cross-entropy-fusion-impl", {"native": "fused", "te": "fused", "linear": "fused-linear"})
+    loss = kind or "fused" if keys.flag("--cross-entropy-loss-fusion") else "unfused"
+    multiple = keys.count("--make-vocab-size-divisible-by")
+    return {"loss": loss} | ({} if multiple is None else {"vocab_multiple": multiple})
 
 
 def _state(keys: Keys) -> dict[str, Any]:

@@ -33,7 +33,7 @@ WITHOUT_COST: Final = """
     --moe-upcycling-granularity --mtp-loss-scaling-factor --norm-epsilon --layernorm-epsilon --rotary-base
     --rotary-percent --rotary-interleaved --rotary-seq-len-interpolation-factor --use-rope-scaling
     --rope-scaling-factor --rope-type --max-position-embeddings --apply-layernorm-1p --norm-*
-    --make-vocab-size-divisible-by --spec --fp8-margin --fp8-interval --fp8-amax-* --te-rng-tracker
+    --spec --fp8-margin --fp8-interval --fp8-amax-* --te-rng-tracker
     --inference-rng-tracker --deterministic-mode --apply-residual-connection-post-layernorm --onnx-safe --use-mup
 """
 KERNELS: Final = r"""

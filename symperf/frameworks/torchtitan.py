@@ -61,7 +61,6 @@ REFUSED: Final = {
     "float8.force_recompute_fp8_weight_in_bwd": "weights that are cast again are not modelled",
     "float8.enable_fsdp_float8_all_gather": "parameters that are gathered in 8 bits are not modelled",
     "quantize.linear.float8.enable_fsdp_float8_all_gather": "parameters that are gathered in 8 bits are not modelled",
-    "optimizer.early_step_in_backward": "an optimizer inside of the backward pass is not modelled",
 }
 KERNELS: Final = (
     *("training.compile", "compile.enable", "compile.components", "compile.backend", "compile.model_backend_override"),
@@ -75,6 +74,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> Framewor
     for name, why in REFUSED.items():
         keys.refuse(name, why)
     compiled = keys.data.get("compile.enable") is True or keys.data.get("training.compile") is True
+    joined = keys.data.get("compile.components") or ("model", "loss")
     for name in KERNELS:
         keys.drop(name, "a choice of kernels, which the profile (--stack) tells")
     fields, deal = _stages(keys)
@@ -84,8 +84,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> Framewor
     fields |= {"tp": tp, "cp": cp, "cp_kind": rotate or "all-gather", "sequence_parallel": tp > 1, "overlap_tp": 0.0}
     fields |= {"ep": keys.count("parallelism.expert_parallel_degree") or 1, "dropout": False, "attention": "flash"}
     fields["expert_tp"] = keys.count("parallelism.expert_tensor_parallel_degree")
-    if "compiled" in FIELDS:
-        fields["compiled"] = compiled
+    # The loss is a component of what is compiled, unless the file names others.
+    fields |= {"compiled": compiled, "loss": "fused" if compiled and "loss" in joined else "unfused"}
     sharding, copies = _sharding(keys, cp)
     fields |= sharding | _layers(keys) | _numbers(keys)
     batch, accumulation = _batch(keys, fields)
@@ -176,16 +176,16 @@ def _layers(keys: Keys) -> dict[str, Any]:
     keys.take("activation_checkpoint.selective_ac_option", str)
     if "activation_checkpoint.mode" in keys.ignored:
         mode = "none"
-    if mode in (None, "selective", "memory_budget"):
-        modules = FIELDS.get("recompute_modules")
-        if modules is None or mode == "memory_budget":
-            raise InputError(
-                f"{keys.label}: activation_checkpoint.mode: found {mode or 'none given, which is selective'} "
-                f"({option or 2}), expected full or none: torchtitan keeps chosen operations, which is not modelled; "
-                "--ignore-key activation_checkpoint.mode --recompute none, selective or full says what to take"
-            )
-    kept = keys.flag("training.enable_cpu_offload")
-    return {"recompute": mode or "selective", "offload": "optimizer,weights" if kept else None}
+    kept = {"offload": "optimizer,weights" if keys.flag("training.enable_cpu_offload") else None}
+    if mode in (None, "selective") and option == "op":
+        return kept | {"recompute": "selective", "recompute_modules": "op"}
+    if mode not in ("full", "none"):
+        raise InputError(
+            f"{keys.label}: activation_checkpoint.mode: found {mode or 'none, which is selective'} ({option or 2}), "
+            "expected full or none, or selective by op: layers by turns are not modelled; --ignore-key "
+            "activation_checkpoint.mode --recompute none, selective or full says what to take"
+        )
+    return kept | {"recompute": mode}
 
 
 def _numbers(keys: Keys) -> dict[str, Any]:
@@ -203,5 +203,5 @@ def _numbers(keys: Keys) -> dict[str, Any]:
         precision = "fp8"
     if precision not in FIELDS["precision"].training:
         keys.fail("training.mixed_precision_param", "bfloat16")
-    name = keys.word("optimizer.name", OPTIMIZERS)
-    return {"precision": precision, "optimizer": name or "adam"}
+    name, early = keys.word("optimizer.name", OPTIMIZERS), keys.flag("optimizer.early_step_in_backward")
+    return {"precision": precision, "optimizer": name or "adam", "optimizer_in_backward": early}

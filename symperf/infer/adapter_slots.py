@@ -29,6 +29,8 @@ PACKED: Final[Mapping[str, tuple[str, ...]]] = {
     **{f"{block}/down": ("down_proj",) for block in ("mlp", "shared")},
 }
 """Products of a layer, and the linear layers of checkpoints that they are."""
+ROUTED: Final = "experts"
+"""What asks for adapters of all linear layers of routed experts."""
 TARGETS: Final = tuple(dict.fromkeys(name for names in PACKED.values() for name in names))
 
 
@@ -60,7 +62,8 @@ def adapters_of(
         model: that has them.
         rank: of their slots.
         number: of slots; by default 1.
-        targets: names of linear layers with commas between; by default all that the model has.
+        targets: names of linear layers with commas between, "experts" of those of routed experts; by default all others
+            that the model has.
 
     Raises:
         InputError: half of a question, a rank above the width, or a layer that the model has not.
@@ -78,15 +81,17 @@ def adapters_of(
     known = targets_of(model.architecture)
     if not known:
         raise InputError(f"lora_rank: found {rank}, but {model.name} has no linear layer whose adapters are modelled")
+    allowed = (*known, ROUTED) if model.architecture.routed else known
     given = () if targets is None else tuple(each.strip() for each in targets.split(","))
     asked = known if targets is None else tuple(name for each in given for name in _layers_named(each, known))
     for name in asked:
-        if name not in known:
+        if name not in allowed:
             raise InputError(
-                f"lora_targets: found {quote(name)}, expected {', '.join(known)} of {model.name}{nearest(name, known)}"
+                f"lora_targets: found {quote(name)}, expected {', '.join(allowed)} of {model.name}"
+                f"{nearest(name, allowed)}"
             )
     slots = positive_integer("lora_adapters", 1 if number is None else number)
-    return Adapters(rank, slots, tuple(name for name in known if name in asked))
+    return Adapters(rank, slots, tuple(name for name in allowed if name in asked))
 
 
 def _layers_named(name: str, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 Requests have one of several adapters, which lie in slots on the device; a batch reads those that its sequences have. As
 vLLM lays them out, the layers that are packed into one product share both kernels, the matrix into the rank of a layer
-that is split by columns is whole on every device, and so is the one out of it of a layer that is split by rows.
+that is split by columns is whole on every device, and so is the one out of it of a layer that is split by rows. Routed
+experts have them where they are asked for, each pair of an expert and an adapter being one of a grouped product's.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from ..formulas.kernels import matmul
 from ..formulas.kernels.moe import expected_experts
 from ..formulas.language.symbols import lora_adapters, lora_rank
 from ..models.own_sizes import of_kind
-from ..operations.schedule import Op
+from ..operations.schedule import Op, terms
 from .adapter_slots import PACKED
 
 if TYPE_CHECKING:
+    from .kernels import InferenceKernels
     from .layer import Layer
 
 
@@ -32,14 +34,34 @@ def with_adapters(layer: Layer, steps: list[Op | None]) -> list[Op | None]:
 
 
 def _products(layer: Layer, op: Op, rows: Any, inner: Any, columns: Any, packed: int) -> list[Op]:
-    groups = expected_experts(layer.sequences, 1, lora_adapters)
-    ranks, kernels = packed * lora_rank, layer.kernels
+    return products_of_adapters(layer.kernels, op.path, (rows, inner, columns), packed, adapters_present(layer))
+
+
+def adapters_present(layer: Layer) -> Any:
+    """Adapters that the sequences of a pass are expected to have."""
+    return expected_experts(layer.sequences, 1, lora_adapters)
+
+
+def products_of_adapters(
+    kernels: InferenceKernels, path: str, sizes: tuple[Any, Any, Any], packed: int, groups: Any
+) -> list[Op]:
+    """Both products of adapters beside a product, in one kernel each.
+
+    Args:
+        kernels: that build them.
+        path: of the product.
+        sizes: rows, input and outputs of it.
+        packed: layers that it is.
+        groups: matrices of each kind that are read.
+    """
+    rows, inner, columns = sizes
+    ranks = packed * lora_rank
     shrink = form.adapter_shrink_bytes(rows, inner, ranks, groups)
     expand = form.adapter_expand_bytes(rows, ranks, columns, groups)
     work = matmul.matmul_flops(rows, ranks, inner, 1), matmul.matmul_flops(rows, columns, lora_rank, 1)
     return [
-        kernels.fused_products(f"{op.path}_lora_shrink", work[0], shrink, 1),
-        kernels.fused_products(f"{op.path}_lora_expand", work[1], expand, 1),
+        kernels.fused_products(f"{path}_lora_shrink", work[0], shrink, 1),
+        kernels.fused_products(f"{path}_lora_expand", work[1], expand, 1),
     ]
 
 
@@ -72,9 +94,9 @@ def _outputs(layer: Layer, names: list[str], packed: tuple[str, ...], columns: A
 def layer_adapters(layer: Layer) -> Any:
     """Bytes of the slots of one layer on one device."""
     steps = [*layer.mixing(lambda _: []), *layer.feed_forward()]
-    found: Any = 0
-    for op in steps:
-        if isinstance(op, Op) and (sizes := adapted_sizes(layer, op)) is not None:
+    found: Any = layer.experts_adapters
+    for leaf in (leaf for step in steps if step is not None for leaf in terms(step).values()):
+        if isinstance(leaf, Op) and (sizes := adapted_sizes(layer, leaf)) is not None:
             _, inner, columns, packed = sizes
             found += form.adapter_memory(packed * inner, columns)
     return of_kind(found, layer.kind)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..common.symbolic import replace_symbols
+from ..formulas.kernels import adapters as form
 from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import grouped_experts as grouped
 from ..formulas.kernels import matmul, moe
@@ -52,6 +53,7 @@ from ..operations.groups import Group, context_group
 from ..operations.kernels import expert_group, tensor_group
 from ..operations.schedule import Overlap, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from .adapters import adapters_present, products_of_adapters, with_adapters
 from .hosted import hosted_experts
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ class Experts:
         self.scored = router_rows(self.architecture)
         # Devices that have parts of a sequence's cache decode the same tokens: each sends its share of them.
         self.tokens = layer.own_tokens(layer.tokens) / tp if self.dealt_out else layer.tokens
-        parts = ep if self.dealt_out or self.gathered else 1
+        self.parts = parts = ep if self.dealt_out or self.gathered else 1
         # Tokens of all that share the experts, and a device's share of them.
         all_tokens = layer.mean_tokens
         if self.dealt_out or self.gathered:
@@ -88,6 +90,7 @@ class Experts:
         if structure.copied:
             slots = copies.expert_slots(num_experts, redundant_experts)
             self.imbalance = copies.copied_imbalance(self.imbalance, num_experts, redundant_experts, ep)
+        self.slots = slots
         self.arriving = dealt.arriving_tokens(self.share, num_experts_per_token, self.imbalance)
         routed = all_tokens, num_experts_per_token, slots
         self.groups = moe.expected_experts(*routed) / parts
@@ -106,6 +109,8 @@ class Experts:
         ]
         shared: list[Node | None] = [*self.shared()]
         if shared and self.layer.fusion.shared_beside:
+            # Whoever adds those of adapters sees what is beside something as one step.
+            shared = [*with_adapters(self.layer, shared)] if self.layer.structure.adapted else shared  # type: ignore[arg-type]
             routed, shared = [Overlap(sequence(*routed), sequence(*shared), sympy.S.One)], []
         return [*routed, *shared, self.add_shared(), *self.sums()]
 
@@ -137,7 +142,7 @@ class Experts:
             None if measured else self.stream("permute", self.permuted, 0),
             self.transfer("dispatch", self.formats.there),
             self.formats.arrived(self.path("restore"), self.arriving),
-            *([self.fused(self.arriving, self.groups, self.sorted_choices)] if measured else self.kernel_by_kernel()),
+            *(self.fused_with_adapters() if measured else self.kernel_by_kernel()),
             self.formats.returned(self.path("quantise_results"), self.arriving),
             self.transfer("combine", self.formats.back),
             None if measured else self.stream("unpermute", self.formats.summed_bytes(self.share), 2),
@@ -150,8 +155,41 @@ class Experts:
 
     def kernel_by_kernel(self) -> list[Op]:
         """Both products and the activation between them, each a kernel with a start of its own."""
-        up = self.product("up", self.up_columns, hidden_size)
-        return [up, self.activation(), self.product("down", hidden_size, self.inner)]
+        up, down = self.product("up", self.up_columns, hidden_size), self.product("down", hidden_size, self.inner)
+        return [up, *self.adapters("up"), self.activation(), down, *self.adapters("down")]
+
+    def fused_with_adapters(self) -> list[Op]:
+        """The kernels that were measured together, and those of adapters, which run between them."""
+        fused = self.fused(self.arriving, self.groups, self.sorted_choices)
+        return [fused, *self.adapters("up"), *self.adapters("down")]
+
+    @property
+    def sides(self) -> dict[str, tuple[Any, Any, int]]:
+        """Input, outputs and packed layers of both products of an expert on a device."""
+        packed = 2 if self.architecture.gated_mlp else 1
+        return {"up": (hidden_size, self.up_columns, packed), "down": (self.inner, hidden_size, 1)}
+
+    def adapters(self, name: str) -> list[Op]:
+        """Products of adapters beside one of the experts, where they have some.
+
+        Each pair of an expert and an adapter is an expert of its own (vLLM, pull request 32317; SGLang, 22122): a pass
+        reads the pairs that its choices are expected to meet.
+        """
+        if "experts" not in self.layer.structure.adapted:
+            return []
+        inner, columns, packed = self.sides[name]
+        pairs = num_experts * adapters_present(self.layer)
+        met = moe.expected_experts(self.all_tokens * num_experts_per_token, 1, pairs) / self.parts
+        return products_of_adapters(self.kernels, self.path(name), (self.arriving, inner, columns), packed, met)
+
+    @property
+    def adapter_bytes(self) -> Any:
+        """Bytes of the slots of adapters of a device's experts, where they have some."""
+        if "experts" not in self.layer.structure.adapted:
+            return 0
+        each = (form.adapter_memory(packed * inner, columns) for inner, columns, packed in self.sides.values())
+        (found,) = self.in_their_width([sum(each)])
+        return self.slots / self.parts * found
 
     @property
     def sorted_choices(self) -> Any:

@@ -21,23 +21,23 @@ class LatentKernels:
 
     Attributes:
         wide_absorption: the products that absorb projections are in 16 bits, whatever the others are in.
-        widened_blocks: those products are in 16 bits where weights have a scale for each block, which are widened once.
         whole_contexts: attention over latents leaves each context to one unit.
         widened_cache: latents of a narrower format are cast to that of activations before attention reads them.
+        widened_blocks: products that absorb are in 16 bits where weights, widened once, have a scale for each block.
         source: where it is read.
     """
 
     wide_absorption: tuple[str, ...] | None = ()
-    widened_blocks: tuple[str, ...] | None = ()
     whole_contexts: tuple[str, ...] | None = ()
     widened_cache: tuple[str, ...] | None = ()
+    widened_blocks: tuple[str, ...] | None = ()
     source: str = ""
 
     def on(self, system: System, precision: str = "") -> tuple[str, ...]:
         """The names of what holds on a system, or on one that it starts from, for attention in a format.
 
         >>> from symperf import System
-        >>> LatentKernels(None, (), ("h100-sxm",)).on(System.load("a100-80gb-sxm"))
+        >>> LatentKernels(None, ("h100-sxm",)).on(System.load("a100-80gb-sxm"))
         ('wide_absorption',)
         >>> kernels = LatentKernels(widened_blocks=None)
         >>> kernels.on(System.load("h100-sxm"), "fp8"), kernels.on(System.load("h100-sxm"), "fp8-block")

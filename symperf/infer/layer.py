@@ -202,6 +202,11 @@ class Layer(Block):
         return of_kind(sequence(*(with_adapters(self, steps) if self.structure.adapted else steps)), self.kind)
 
     @property
+    def experts_adapters(self) -> Any:
+        """Bytes of the slots of adapters of the layer's routed experts on one device."""
+        return Experts(self).adapter_bytes if self.kind.ffn == "experts" else 0
+
+    @property
     def sequences(self) -> Any:
         """Sequences whose tokens a pass processes."""
         return micro_batch

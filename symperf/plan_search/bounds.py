@@ -6,7 +6,7 @@ attention scores (F once where parts of the model are frozen: some products have
 backward passes are whole waits besides for b = (p - 1) / v of its m equal slots, so
 
     time >= ideal (1 + b / m)        1F1B, GPipe and interleaved (Narayanan et al. 2021, section 2.2)
-    time >= ideal                    the others, and stages of other kinds of layers with m <= p
+    time >= ideal                    the others, stages of other kinds of layers with m <= p, and ends dealt as layers
 
 because the fold of `formulas.discipline` proves the step time to rise with the time of every operation, and leaving out
 all but some products can only shorten it. What a bound prunes is slower than a plan that has been computed: the optimum
@@ -62,7 +62,7 @@ def lower_bounds(question: SearchQuestion, columns: Mapping[str, Array], ideal: 
 
 def waits(structure: Structure) -> bool:
     """Whether the first of the two bounds holds for a structure."""
-    return structure.schedule not in SPLIT
+    return structure.schedule not in SPLIT and not any(structure.counted)
 
 
 def _work_program(architecture: Architecture) -> Program:

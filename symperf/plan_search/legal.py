@@ -149,7 +149,7 @@ def _grow(
     start = [
         layout
         for layout in layouts(question)
-        if (layout[2] > 1) is form.parts and not (form.uneven and layers % layout[1] == 0)
+        if (layout[2] > 1) is form.parts and not ((form.uneven or form.counted) and layers % layout[1] == 0)
     ]
     axes = {name: list(question.candidates[name]) for name in question.columns if name not in (*LAYOUT, "expert_tp")}
     axes["vpp"] = [vpp for vpp in axes["vpp"] if (vpp > 1) is form.interleaved]

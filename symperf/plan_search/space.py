@@ -17,6 +17,7 @@ from ..common.errors import InputError
 from ..plans.plan import FIELDS, Plan, attention_of
 from ..plans.plan_fields import COLUMNS
 from ..plans.software_limits import SoftwareLimits
+from ..plans.structure import COUNTED
 from ..plans.validity import IMPOSSIBLE, NAMES, run_values
 from ..runs.training_run import Run
 from ..spending.prices import device_second
@@ -44,6 +45,7 @@ LEFT_OUT = {
     "gpipe": "as fast as 1f1b, and holds at least as many activations",
     "recompute selective with flash attention": "which keeps no scores, so that nothing is saved",
     "zero above 0 with one replica": "nothing is sharded",
+    "embedding": "of ends that count as a layer: the loss is the heavier one",
 }
 """Plans that can run and that no search needs, each with why; a question that names the value alone gets it."""
 LARGEST = 20_000_000
@@ -120,8 +122,7 @@ class SearchQuestion:
         """What the profile chooses for fields that are not searched."""
         if self.stack is None:
             return {}
-        plan = getattr(Software.load(self.stack), "plan", {})
-        known = self.software.values
+        plan, known = Software.load(self.stack).plan, self.software.values
         return {
             name: (each.value,)
             for name, each in plan.items()
@@ -162,12 +163,14 @@ class TableForm:
         parts: sequences are in parts: cp is above 1, else it is 1.
         interleaved: vpp is above 1, else it is 1.
         uneven: stages differ by a layer: pp does not divide the layers.
+        counted: ends of the model that are dealt as layers, which pp does not divide.
         expert_tp: the tensor-parallel degree inside an expert, if it is given.
     """
 
     parts: bool
     interleaved: bool
     uneven: bool
+    counted: int
     expert_tp: int | None
 
 
@@ -209,7 +212,8 @@ def combinations(question: SearchQuestion) -> list[Combination]:
         for parts in (False, True):
             if not parts and fields["cp_kind"] != values["cp_kind"][0]:
                 continue  # of a whole sequence there is one kind
-            form = TableForm(parts, fields["schedule"] == "interleaved", fields["uneven_stages"], fields["expert_tp"])
+            interleaved, counted = fields["schedule"] == "interleaved", sum(COUNTED[fields["account_for"]])
+            form = TableForm(parts, interleaved, fields["uneven_stages"], counted, fields["expert_tp"])
             if _has_rows(question, form) and not _needless(question, fields):
                 found.append(_combination(question, len(found), form, fields))
     return found
@@ -221,6 +225,7 @@ def _has_rows(question: SearchQuestion, form: TableForm) -> bool:
         any((cp > 1) is form.parts for cp in values["cp"])
         and any((vpp > 1) is form.interleaved for vpp in values["vpp"])
         and not (form.uneven and form.interleaved)
+        and not (form.counted and not form.interleaved and "none" in values["account_for"])
     )
 
 
@@ -259,7 +264,7 @@ def _degrees(question: SearchQuestion) -> dict[str, tuple[Any, ...]]:
     return {
         **dict.fromkeys(LAYOUT, devices),
         "micro_batch": divisors(question.batch),
-        "vpp": divisors(sizes["num_layers"]),
+        "vpp": tuple(sorted({part for ends in _ends(question) for part in divisors(sizes["num_layers"] + ends)})),
         "ep": divisors(sizes["num_experts"]) if "num_experts" in sizes else (1,),
     }
 
@@ -273,8 +278,21 @@ def _choices(question: SearchQuestion) -> dict[str, tuple[Any, ...]]:
         **every,
         "schedule": tuple(name for name in every["schedule"] if name not in LEFT_OUT),
         "attention": tuple(dict.fromkeys((usual, "flash"))),
+        "account_for": tuple(
+            name for name in every["account_for"] if name not in LEFT_OUT and sum(COUNTED[name]) in _ends(question)
+        ),
         "rank_order": orders if len(question.base.system.tiers) > 1 else orders[:1],
     }
+
+
+def _ends(question: SearchQuestion) -> tuple[int, ...]:
+    """How many ends of the model may count as layers: none, or where that lets stages be interleaved that else are not.
+
+    Stages that are not interleaved differ by a layer instead.
+    """
+    layers, stages = question.base.model.sizes["num_layers"], divisors(question.devices)
+    found = [n for n in (1, 2) if any(pp > 1 and layers % pp and (layers + n) % pp == 0 for pp in stages)]
+    return (0, *found)
 
 
 def divisors(n: int) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..models.architecture import RECURRENT
+from .plan_fields import FIELDS
 from .recompute_modules import NEEDS, missing_module
 from .rule import BrokenRuleError, Rule
 from .structure import MATRIX_MIXERS, SPLIT
@@ -28,7 +29,6 @@ NAMES = (
     "two_stacks",
     "recurrent",
     "splits_backward",
-    "plain_schedule",
     "interleaved",
     "zero",
     "hybrid",
@@ -54,6 +54,9 @@ NAMES = (
     "first_given",
     "last_given",
     "uneven",
+    "counted",
+    "laid_out",
+    "kinds_in_turn",
 )
 """What conditions on choices read: 0 or 1, and the ZeRO stage."""
 
@@ -192,8 +195,8 @@ COMBINATION_RULES = (
     ),
     _rule(
         "offload_needs_equal_or_uneven_stages",
-        "keeps_state == 0 or first_given == 0",
-        "offload: {kept_state} and given stages do not go together; expected equal or uneven stages",
+        "keeps_state == 0 or (first_given == 0 and counted == 0 and laid_out == 0)",
+        "offload: {kept_state} and {unequal} do not go together; expected equal or uneven stages",
     ),
     _rule(
         "host_updates_with_adam_only",
@@ -217,13 +220,29 @@ COMBINATION_RULES = (
     ),
     _rule(
         "interleaved_stages_must_be_equal",
-        "interleaved == 0 or (first_given == 0 and uneven == 0)",
-        "{unequal}: interleaved stages must be equal; expected vpp = 1",
+        "interleaved == 0 or uneven == 0",
+        "uneven_stages: with vpp above 1 a layout says which stages have more; expected vpp = 1, layout or account_for",
     ),
     _rule(
-        "given_stages_need_a_plain_schedule",
-        "first_given == 0 or (plain_schedule == 1 and zero <= 1)",
-        "first_stage_layers: needs schedule 1f1b or gpipe and zero 0 or 1, found {schedule} and zero = {zero}",
+        "given_chunks_need_layers_of_one_kind",
+        "interleaved == 0 or first_given == 0 or kinds_in_turn == 0",
+        "first_stage_layers: {model} has layers of several kinds one after another, of which a layout says how many "
+        "every virtual stage has; expected vpp = 1 or layout",
+    ),
+    _rule(
+        "layout_says_all_of_stages",
+        "laid_out == 0 or (uneven == 0 and first_given == 0 and counted == 0)",
+        "layout: says what every stage has, and {unequal} says it too; expected one of them",
+    ),
+    _rule(
+        "ends_count_where_stages_are_equal",
+        "counted == 0 or (uneven == 0 and first_given == 0)",
+        "account_for: deals the ends of the model with its layers, and {unequal} says otherwise; expected one of them",
+    ),
+    _rule(
+        "recompute_layers_need_stages_of_layers",
+        "some_layers == 0 or (counted == 0 and laid_out == 0)",
+        "recompute_layers: counts layers of each stage, and {unequal} leaves stages without; expected neither",
     ),
 )
 """What the choices of a plan must satisfy with a model."""
@@ -265,7 +284,6 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "two_stacks": architecture.stacks == 2,
         "recurrent": plan.cp > 1 and bool(_first_recurrent(architecture)),
         "splits_backward": schedule in SPLIT,
-        "plain_schedule": schedule in ("1f1b", "gpipe"),
         "interleaved": schedule == "interleaved",
         "zero": plan.zero,
         "hybrid": plan.zero_shards is not None,
@@ -291,12 +309,16 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "first_given": plan.first_stage_layers is not None,
         "last_given": plan.last_stage_layers is not None,
         "uneven": plan.uneven_stages,
+        "counted": plan.account_for != "none",
+        "laid_out": plan.layout is not None,
+        "kinds_in_turn": bool(model.segments),
     }
 
 
 def _words(plan: Plan, model: Model) -> dict[str, Any]:
     """What messages tell beside the values."""
-    given = [name for name in ("first_stage_layers", "last_stage_layers") if getattr(plan, name) is not None]
+    ways = ("first_stage_layers", "last_stage_layers", "uneven_stages", "account_for", "layout")
+    given = [name for name in ways if getattr(plan, name) != FIELDS[name].default]
     missing = missing_module(model.architecture, _modules(plan))
     return {
         "model": model.name,
@@ -314,7 +336,7 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
         "unlisted": _first_unlisted(model),
         "forward_part": _forward_part(model),
         "kept_state": next((what for what in plan.offloads if what != "optimizer"), ""),
-        "unequal": given[0] if given else "uneven_stages",
+        "unequal": given[0] if given else "",
     }
 
 

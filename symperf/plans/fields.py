@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from .grammar import Node
 
 LARGEST = 10**9
-Kind = Literal["degree", "count", "fraction", "choice", "flag", "list"]
-"""A degree is a whole number from 1, a count one that may be left open; a list names choices, with commas between."""
+Kind = Literal["degree", "count", "fraction", "choice", "flag", "list", "text"]
+"""A degree is a whole number from 1, a count one that may be left open; a list names choices, with commas between; a
+text is of a language of its own."""
 KINDS = get_args(Kind)
 Form = Literal["none", "above 1", "given", "value"]
 Inference = Literal["searched", "read", "refused", "ignored"]
@@ -53,6 +54,7 @@ class Field:
         adapters: of what inference has for adapters of requests by flags of its own.
         metavar: of the flag.
         heading: of a column; by default the name.
+        reader: of a text: the form in which it is kept, or an error.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Field:
     adapters: bool = False
     metavar: str = ""
     heading: str = ""
+    reader: Callable[[str], str] | None = None
 
     @property
     def optional(self) -> bool:
@@ -93,7 +96,9 @@ class Field:
     @property
     def values(self) -> str:
         """Its legal values in words, of training."""
-        if self.numeric:
+        if self.kind == "text":
+            found = self.metavar
+        elif self.numeric:
             found = "0 to 1" if self.kind == "fraction" else "1, 2, ..."
         else:
             found = ", ".join(map(str, self.training or self.choices)) or "false, true"
@@ -128,6 +133,8 @@ class Field:
             return _fraction(self.name, value)
         if self.kind == "list":
             return self._list(value, training=training)
+        if self.kind == "text":
+            return self._text(value)
         if self.kind == "flag":
             if not isinstance(value, bool):
                 raise InputError(f"{self.name}: found {quote(value)}, expected true or false")
@@ -164,6 +171,12 @@ class Field:
         first, last = ", ".join(map(str, choices[:-1])), str(choices[-1])
         expected = f"{first} or {last}" if counts else " or ".join(choices)
         raise InputError(f"{self.name}: found {quote(value)}, expected {expected}{hint}")
+
+    def _text(self, value: Any) -> str:
+        assert self.reader is not None
+        if not isinstance(value, str):
+            raise InputError(f"{self.name}: found {quote(value)}, expected a text such as {quote(self.metavar)}")
+        return self.reader(value)
 
     def _list(self, value: Any, *, training: bool) -> str | None:
         """The names of a list, each once, in their order; None for "none"."""

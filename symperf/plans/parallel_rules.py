@@ -28,6 +28,24 @@ PARALLEL_RULES = (
         "pp: {pp} stages, but {model} has {num_layers} layers",
     ),
     Rule(
+        "layout_has_other_layers",
+        "layout_stages == 0 or layout_layers == num_layers",
+        "layout: has {layout_layers} layers (t), but {model} has {num_layers}",
+    ),
+    Rule(
+        "layout_has_other_modules",
+        "layout_stages == 0 or layout_modules == num_multi_token_layers",
+        "layout: has {layout_modules} modules for multi-token prediction (m), but {model} has "
+        "{num_multi_token_layers} (num_multi_token_layers)",
+    ),
+    Rule(
+        "given_stages_do_not_divide_into_chunks",
+        "given_stages == 0 or vpp == 1 or (first_stage_layers % vpp == 0 and last_stage_layers % vpp == 0 and "
+        "(num_layers - first_stage_layers - last_stage_layers) // max(pp - 2, 1) % vpp == 0)",
+        "first_stage_layers: {first_stage_layers}, {last_stage_layers} and the layers of stages between them must be "
+        "divisible by vpp = {vpp}; a layout has any",
+    ),
+    Rule(
         "given_stages_do_not_add_up",
         "given_stages == 0 or (pp == 2 and first_stage_layers + last_stage_layers == num_layers) or "
         "(pp > 2 and first_stage_layers + last_stage_layers < num_layers and "

@@ -20,6 +20,8 @@ from .plan_fields import NUMBERS as NUMBERS
 from .plan_fields import PRECISIONS as PRECISIONS
 from .plan_fields import TRAINING_PRECISIONS as TRAINING_PRECISIONS
 from .plan_fields import PlanFields, attributes
+from .stage_layout import check_modules, letters_of, spell, stages_of
+from .structure import COUNTED
 from .validity import PLAN_RULES, RUN_RULES, plan_values, refuse, run_values
 
 if TYPE_CHECKING:
@@ -47,7 +49,60 @@ class Plan(PlanFields):
     def __post_init__(self) -> None:
         for name, field in FIELDS.items():
             object.__setattr__(self, name, field.check(getattr(self, name)))
+        self._lay_out()
         refuse(PLAN_RULES, plan_values(self))
+
+    def _lay_out(self) -> None:
+        """Take the number of virtual stages from a layout, as Megatron-LM does, unless it is given."""
+        if self.layout is None:
+            return
+        turns, left = divmod(len(self.stage_letters), self.pp)
+        if self.vpp == 1 and self.pp > 1 and not left:
+            object.__setattr__(self, "vpp", turns)
+        if not left:
+            check_modules(self.stage_letters, self.pp)
+
+    @property
+    def stage_letters(self) -> tuple[str, ...]:
+        """What every stage of a layout has; nothing without one."""
+        return stages_of(self.layout) if self.layout else ()
+
+    def stage_holds(self, layers: int, modules: int = 0) -> list[list[str]] | None:
+        """What every virtual stage of every device has, in the letters of a layout; None where stages are equal.
+
+        Args:
+            layers: of the model.
+            modules: for multi-token prediction.
+        """
+        if self.pp == 1 or (self.stages == "even" and self.account_for == "none"):
+            return None
+        letters = self.stage_letters or self._letters(layers, modules)
+        return [[letters_of(letters[at]) for at in range(device, len(letters), self.pp)] for device in range(self.pp)]
+
+    def spelled_layout(self, layers: int, modules: int = 0) -> str | None:
+        """The layout of a plan whose stages are not equal."""
+        if self.stage_holds(layers, modules) is None:
+            return None
+        return self.layout or spell(self._letters(layers, modules))
+
+    def _letters(self, layers: int, modules: int) -> list[str]:
+        """The letters of stages that no layout says."""
+        count = self.pp * self.vpp
+        embedding, loss = COUNTED[self.account_for]
+        if self.first_stage_layers is not None and self.last_stage_layers is not None:
+            inner = (layers - self.first_stage_layers - self.last_stage_layers) // max(self.pp - 2, 1)
+            devices = [self.first_stage_layers, *[inner] * (self.pp - 2), self.last_stage_layers]
+            held = [devices[at % self.pp] // self.vpp for at in range(count)]
+        elif self.uneven_stages:
+            held = [layers // count + (at < layers % count) for at in range(count)]
+        else:
+            held = [(layers + embedding + loss) // count] * count
+            held[0] -= embedding
+            held[-1] -= loss
+        letters = ["t" * each for each in held]
+        letters[0] = "E" + letters[0]
+        letters[-1] += "m" * modules + "L"
+        return letters
 
     def with_micro_batch(self, default: int) -> Plan:
         """The plan with a micro-batch of `default` sequences, unless it has one."""
@@ -98,7 +153,9 @@ class Plan(PlanFields):
 
     @property
     def stages(self) -> str:
-        """How layers are dealt to stages: "even", "uneven" or "given"."""
+        """How layers are dealt to stages: "even", "uneven", "given" or by a "layout"."""
+        if self.layout is not None:
+            return "layout"
         return "given" if self.first_stage_layers is not None else "uneven" if self.uneven_stages else "even"
 
     @classmethod

@@ -9,7 +9,20 @@ from .adapted_layers import BASE_PRECISIONS, TARGETS
 from .fields import plan_field, table_of
 from .freezing import PARTS
 from .recompute_modules import MODULES
-from .structure import HOSTED, NVME, OFFLOADS, Attention, Context, Loss, Optimizer, RankOrder, Recompute, Schedule
+from .stage_layout import canonical
+from .structure import (
+    COUNTED,
+    HOSTED,
+    NVME,
+    OFFLOADS,
+    Attention,
+    Context,
+    Loss,
+    Optimizer,
+    RankOrder,
+    Recompute,
+    Schedule,
+)
 
 WIDE_PRECISIONS = ("fp32", "tf32")
 """Formats of products whose factors have 32 bits, in training alone."""
@@ -174,6 +187,24 @@ class PlanFields:
     last_stage_layers: int | None = plan_field(
         None, "count", "layers of the last stage, with first_stage_layers", inference="refused"
     )
+    account_for: str = plan_field(
+        "none",
+        "choice",
+        "ends of the model that are dealt to stages as a layer: none, embedding, loss or both",
+        choices=tuple(COUNTED),
+        searched=True,
+        inference="refused",
+        metavar="ENDS",
+        heading="account for",
+    )
+    layout: str | None = plan_field(
+        None,
+        "text",
+        "what every stage has, in Megatron-LM's notation: E embedding, t layer, m multi-token prediction, L loss",
+        inference="refused",
+        metavar="E|t*3|(tt|)*2tL",
+        reader=canonical,
+    )
     zero_shards: int | None = plan_field(
         None, "count", "hybrid sharding: replicas that share one copy of the state; by default all"
     )
@@ -185,6 +216,11 @@ class PlanFields:
     )
     overlap_ep: float = plan_field(
         1.0, "fraction", "part of the transfers of experts and stages that DualPipe runs beside the other pass"
+    )
+    overlap_pp: float = plan_field(
+        0.0,
+        "fraction",
+        "part of the transfers between stages that runs beside passes under 1f1b, gpipe and interleaved",
     )
     overlap_parameters: float = plan_field(
         0.0,

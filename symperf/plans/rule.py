@@ -27,6 +27,10 @@ FLAGS = (
     "dealt",
     "uneven",
     "given_stages",
+    "counted",
+    "layout_stages",
+    "layout_layers",
+    "layout_modules",
     "hybrid",
     "zero_bubble",
     "zb_h2",
@@ -36,7 +40,7 @@ FLAGS = (
     "at_once",
     "pipeline_inside",
 )
-"""Names that stand for structural choices in a rule: 0 or 1, and the number of network tiers."""
+"""Names that stand for structural choices in a rule: 0 or 1, the number of network tiers, and what a layout has."""
 WORK = ("batch", "sequence", "encoder_sequence")
 SIZES = (
     "hidden_size",
@@ -60,6 +64,7 @@ SIZES = (
     "output_groups",
     "layer_input_size",
     "num_update_streams",
+    "num_multi_token_layers",
 )
 """Sizes of a model that rules read."""
 NAMES = (*FLAGS, *(each.name for each in NUMBERS.values() if each.whole), *WORK, *SIZES, "scale_up_size")
@@ -69,7 +74,7 @@ ABSENT = {
     **dict.fromkeys(("encoder_position_rows", "num_patches", "output_groups"), 0),
     **dict.fromkeys(("ssm_num_heads", "ssm_groups", "ssm_inner_size", "lru_width"), 0),
     **dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads", "layer_input_size", "num_update_streams"), 0),
-    **dict.fromkeys(("num_shared_blocks", "residual_block"), 0),
+    **dict.fromkeys(("num_shared_blocks", "residual_block", "num_multi_token_layers"), 0),
 }
 """What stands for sizes that a model has not."""
 
@@ -148,5 +153,6 @@ def tell_values(values: Mapping[str, Any]) -> dict[str, Any]:
         "share": dp * micro_batch,
         "micro_batches": batch // (dp * micro_batch),
         "devices": tp * pp * dp * cp,
+        "ends_counted": f" and {values['counted']} that account_for counts" if values.get("counted") else "",
         "chunks": f"2 x cp = {2 * cp}" if values.get("balanced") else f"cp = {cp}",
     }

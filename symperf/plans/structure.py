@@ -20,7 +20,9 @@ Attention = Literal["eager", "flash"]
 Recompute = Literal["none", "selective", "full"]
 Schedule = Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-h2", "zero-bubble-2p", "dualpipe"]
 Context = Literal["none", "ring", "all-to-all", "all-gather"]
-Stages = Literal["even", "uneven", "given"]
+Stages = Literal["even", "uneven", "given", "layout"]
+COUNTED = {"none": (0, 0), "embedding": (1, 0), "loss": (0, 1), "both": (1, 1)}
+"""Ends of a model that are dealt as a layer: what a plan calls them, and whether embedding and loss are."""
 Optimizer = Literal["adam", "adam-8bit", "adam-4bit", "adafactor", "sgd-momentum", "muon"]
 RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
 Loss = Literal["unfused", "fused", "chunked", "fused-linear", "cut"]
@@ -81,7 +83,8 @@ class Structure:
         links: of a scale-up domain: to a "switch", or a "mesh" of one between each pair of its devices.
         power_limited: power bounds lasting products in 16 bits.
         context: how attention runs over a sequence in parts; "none" if sequences are whole.
-        stages: "even" (all have as many layers), "uneven" (they differ by one), or "given" first and last ones.
+        stages: "even" (all have as many layers), "uneven" (they differ by one), "given" first and last ones, or a
+            "layout" of all.
         node_limited: the plan limits the scale-up domains in which a token's experts lie; copies are made inside.
         hybrid: state is sharded inside groups of replicas, and whole in each of them.
         optimizer: what updates the weights.
@@ -94,6 +97,9 @@ class Structure:
         families: of kernels whose constants are known on the system, some of `kernel_constants.TRAINED`.
         misaligned: sizes that leave rows of matrices unaligned, whose products are slower.
         segments: of layers in order, each as the counts of its kinds, where there are several.
+        counted: embedding and loss, 1 where it is dealt to stages as a layer.
+        chunks: of a layout, layers of each segment by chunk by device.
+        module_stage: of a layout, the device with the modules for multi-token prediction; 0 where it has none.
         frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
         encoders: of images and sound, which the first stage passes.
         padded_vocabulary: the part of a device is a multiple of `vocab_multiple`.
@@ -148,6 +154,14 @@ class Structure:
     stored: bool = False
     loss: Loss = "unfused"
     compiled: bool = False
+    counted: tuple[int, int] = (0, 0)
+    chunks: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    module_stage: int = 0
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether stages are priced and measured one by one: they have other kinds of layers, or not as many."""
+        return bool(self.segments) or self.stages != "even" or any(self.counted)
 
     @property
     def limits_domains(self) -> bool:

@@ -24,7 +24,7 @@ from .rule import BrokenRuleError as BrokenRuleError
 from .rule import Rule as Rule
 from .rule import reason_of as reason_of
 from .rule import refuse as refuse
-from .structure import ZERO_BUBBLE
+from .structure import COUNTED, ZERO_BUBBLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +42,11 @@ PLAN_RULES = (
         "schedule_has_one_stage_per_device",
         "one_stage_asked == 0 or vpp == 1",
         "schedule: {schedule} has one stage per device, found vpp = {vpp}",
+    ),
+    Rule(
+        "layout_has_not_as_many_stages",
+        "layout_stages == 0 or layout_stages == pp * vpp",
+        "layout: has {layout_stages} stages, expected pp x vpp = {pp} x {vpp}",
     ),
     Rule("vpp_needs_a_pipeline", "vpp == 1 or pp > 1", "vpp: {vpp} virtual stages need a pipeline, found pp = {pp}"),
 )
@@ -70,8 +75,8 @@ RUN_RULES = (
     ),
     Rule(
         "stages_do_not_divide_layers",
-        "uneven == 1 or num_layers % (pp * vpp) == 0",
-        "pp x vpp: {stages} does not divide the {num_layers} layers of {model}",
+        "uneven == 1 or (num_layers + counted) % (pp * vpp) == 0",
+        "pp x vpp: {stages} does not divide the {num_layers} layers of {model}{ends_counted}",
     ),
     Rule(
         "batch_is_not_divisible",
@@ -168,6 +173,10 @@ def flags(plan: Plan, tiers: int) -> dict[str, int]:
         "balanced": int(plan.cp > 1 and plan.cp_kind != "all-to-all"),
         "dealt": int(plan.cp > 1 and plan.cp_kind == "all-to-all"),
         "uneven": int(plan.stages != "even"),
+        "counted": sum(COUNTED[plan.account_for]),
+        "layout_stages": len(plan.stage_letters),
+        "layout_layers": "".join(plan.stage_letters).count("t"),
+        "layout_modules": "".join(plan.stage_letters).count("m"),
         "given_stages": int(plan.stages == "given"),
         "hybrid": int(plan.zero_shards is not None),
         "zero_bubble": int(plan.schedule in ZERO_BUBBLE),

@@ -23,17 +23,25 @@ def classes(terms: dict[str, float]) -> dict[str, float]:
 
 
 def stages_json(run: Run) -> list[dict[str, Any]]:
-    """One object a stage: its number, layers, micro-batches in flight, bytes by class, and by part."""
+    """One object a stage: its number, layers, what its virtual stages hold, micro-batches in flight, bytes by class."""
+    held = holds(run)
     return [
         {
             "stage": number,
             "layers": row["layers"],
+            "holds": held[number - 1] if held else None,
             "in_flight": row["in_flight"],
             "memory_bytes": classes(row) | {"reserved": row["reserved"]},
             "parts": parts(row),
         }
         for number, row in enumerate(run.stage_memory(), 1)
     ]
+
+
+def holds(run: Run) -> list[list[str]] | None:
+    """What each virtual stage of each device has, in the letters of a layout; None where stages are equal."""
+    sizes = run.model.sizes
+    return run.plan.stage_holds(sizes["num_layers"], sizes.get("num_multi_token_layers", 0))
 
 
 def parts(row: dict[str, float]) -> dict[str, float]:
@@ -58,14 +66,18 @@ def fullest_stage(run: Run) -> int:
 
 def stages_table(run: Run) -> Table:
     """One row a stage; neighbours that hold the same share one."""
+    held = holds(run)
     rows = run.stage_memory()
-    table = Table(("stage", "layers", "in flight", *(name.replace("_", " ") for name in parts(rows[0])), "reserved"))
+    names = (name.replace("_", " ") for name in parts(rows[0]))
+    table = Table(("stage", *(("holds",) if held else ()), "layers", "in flight", *names, "reserved"))
     start = 0
     for position, row in enumerate(rows):
-        if position + 1 < len(rows) and rows[position + 1] == row:
+        same = held is None or held[position : position + 1] == held[position + 1 : position + 2]
+        if position + 1 < len(rows) and rows[position + 1] == row and same:
             continue
         name = str(position + 1) if start == position else f"{start + 1}-{position + 1}"
         sizes = (gibibytes(size) for size in (*parts(row).values(), row["reserved"]))
-        table.add_row(name, f"{row['layers']:.4g}", f"{row['in_flight']:.4g}", *sizes)
+        letters = [" | ".join(held[position])] if held else []
+        table.add_row(name, *letters, f"{row['layers']:.4g}", f"{row['in_flight']:.4g}", *sizes)
         start = position + 1
     return table

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from ..runs.tuning import Tuning
 
 
+WHOLE = ("total", "reserved")
+
+
 class TuningReport:
     """What is said of a step."""
 
@@ -37,12 +40,13 @@ class TuningReport:
         """In words."""
         step = self.tuning
         phases = [f"  {each.name:<14}{seconds(each.time_s):>10}  {percent(each.share):>7}" for each in step.timed]
-        held = ", ".join(f"{name} {gibibytes(size)}" for name, size in step.memory.items() if name != "total")
+        held = ", ".join(f"{name} {gibibytes(size)}" for name, size in step.memory.items() if name not in WHOLE)
         verdict = "fits" if step.fits else "does not fit"
         found = ["", f"a step of {step.name} ({step.method.sentence}): {seconds(step.time)}", *phases]
         if step.generation:
             found.append(
                 f"  generated in {step.generation.waves} wave(s) of {step.generation.run.work.batch} sequences"
             )
-        found.append(f"  memory of all: {gibibytes(step.memory['total'])}, {verdict}: {held}")
+        whole, reserved = (gibibytes(step.memory[name]) for name in WHOLE)
+        found.append(f"  memory of all: {whole} ({reserved} reserved), {verdict}: {held}")
         return [*found, *(f"  warning: {text}" for text in step.warnings)]

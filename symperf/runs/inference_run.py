@@ -120,8 +120,10 @@ class InferenceRun(FullRun):
             self.structure = dataclasses.replace(self.structure, prefixed=True)
         if adapters is not None:
             self.structure = dataclasses.replace(self.structure, adapted=adapters.targets)
-            if self.model.architecture.routed:
-                self.warnings += ("adapters: routed experts have none here",)
+            if self.model.architecture.routed and "experts" not in adapters.targets:
+                self.warnings += (
+                    "adapters: routed experts have none unless they are asked for (lora_targets: experts)",
+                )
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
         self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored)
         self.bound |= prefix_bound(self.prefix, self.work.prompt) | ({} if adapters is None else adapters.bound())

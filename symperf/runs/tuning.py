@@ -255,7 +255,8 @@ class Tuning:
     def memory(self) -> dict[str, float]:
         """Bytes on the fullest device: what each model holds all the time, the most that a phase takes more, `total`.
 
-        A teacher's logits wait for the student's.
+        A teacher's logits wait for the student's. With what allocator, driver and libraries of the update hold beside
+        tensors it is `reserved`.
         """
         held: dict[str, float] = {}
         passing, waiting = 0.0, 0.0
@@ -269,7 +270,9 @@ class Tuning:
             more = run.value("memory") - state
             waiting = more if phase.role == "teacher" else waiting
             passing = max(passing, more + (waiting if phase.trains else 0.0))
-        return {**held, "passing": passing, "total": sum(held.values()) + passing}
+        total = sum(held.values()) + passing
+        beside = self.update.needed_bytes - self.update.value("memory")
+        return {**held, "passing": passing, "total": total, "reserved": total + beside}
 
     @property
     def held(self) -> float:
@@ -279,7 +282,7 @@ class Tuning:
     @property
     def fits(self) -> bool:
         """Whether a device holds all: the state of all models, and the largest phase."""
-        enough = self.memory["total"] <= self.update.bound["memory_capacity"][0]
+        enough = self.memory["reserved"] <= self.update.bound["memory_capacity"][0]
         return enough and not (self.generation and self.generation.squeezed)
 
     @property

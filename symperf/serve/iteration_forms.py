@@ -12,6 +12,7 @@ from ..formulas.language.atoms import less_one
 from ..formulas.language.named_calls import remember_forms
 from ..formulas.language.symbols import (
     SYMBOLS,
+    UNITS,
     chunk,
     chunk_tokens,
     chunks,
@@ -20,7 +21,6 @@ from ..formulas.language.symbols import (
     generate,
     groups_in_flight,
     prompt,
-    strip_units,
 )
 from ..infer.build import demands, devices_of
 from ..infer.footprint import parts
@@ -79,15 +79,15 @@ def build(structure: InferenceStructure) -> Compiled:
     node = iteration(structure)
     named = terms(node)
     stand_ins = {path: sympy.Symbol(path, nonnegative=True) for path in named}
-    definitions = [(stand_ins[p], strip_units(leaf.time)) for p, leaf in named.items() if isinstance(leaf, Op)]
+    definitions = [(stand_ins[p], leaf.time) for p, leaf in named.items() if isinstance(leaf, Op)]
     time = sympy.Symbol("time", positive=True)
-    definitions.append((time, strip_units(time_of(node, lambda leaf: stand_ins[leaf.path]))))
+    definitions.append((time, time_of(node, lambda leaf: stand_ins[leaf.path])))
     outputs: dict[str, Any] = {"time": time}
-    outputs |= {name: strip_units(form) for name, form in metrics(structure, time).items()}
-    held = {f"memory/{name}": strip_units(form) for name, form in memory_terms(structure).items()}
+    outputs |= metrics(structure, time)
+    held = {f"memory/{name}": form for name, form in memory_terms(structure).items()}
     outputs |= held | {"memory": sympy.Add(*held.values())}
     outputs |= demands(named, executions(node))
-    program = lower(definitions, outputs, share=True)
+    program = lower(definitions, outputs, share=True, stand_for=UNITS)
     resources = {name: SYMBOLS[name].resource for name in program.inputs}
     return Compiled(
         program,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import os
 
     from ..codegen.program import Program
+    from ..infer.adapter_slots import Adapters
     from ..models.model import Model
     from ..operations.compiled import Compiled
     from ..operations.schedule import Node
@@ -79,6 +81,7 @@ class IterationRun(FullRun):
         chunk: prompt tokens that an iteration may process; by default those of the software.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
+        adapters: of requests, which linear layers have beside them.
         values: values of other symbols, by name.
         free: names of symbols that stay symbols.
 
@@ -100,6 +103,7 @@ class IterationRun(FullRun):
         chunk: int | None = None,
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
+        adapters: Adapters | None = None,
         values: dict[str, Any] | None = None,
         free: frozenset[str] = frozenset(),
     ) -> None:
@@ -112,6 +116,7 @@ class IterationRun(FullRun):
         self.stack, self.kv_precision = Stack.load(stack), kv_precision
         asked: dict[str, Any] = {"prompt": prompt, "generate": generate, "concurrency": concurrency, "chunk": chunk}
         asked |= {"stack": stack, "kv_precision": kv_precision}
+        asked |= {} if adapters is None else {"adapters": adapters}
         stored = stored_format(plan, model, lambda other: self.stack.on(system, other))
         super().__init__(model, system, stored.plan, values=values, free=free, **asked)
         decoding = self.own.pop("decoding", None)
@@ -121,8 +126,11 @@ class IterationRun(FullRun):
         self.plan = stored.plan.with_micro_batch(1)
         self.warnings = check(self.plan, self.model, self.system, self.work) + stored.note
         inference = structure_of(self.model, self.system, self.plan, self.stack, self.own, stored)
+        if adapters is not None:
+            inference = dataclasses.replace(inference, adapted=adapters.targets)
         self.structure = IterationStructure(inference)
         self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored)
+        self.bound |= {} if adapters is None else adapters.bound()
         self.bound |= {
             **({} if chunk is None else {"chunk": (float(chunk), "asked for")}),
             "step_tokens": (1.0, "no tokens are drafted"),

@@ -371,6 +371,7 @@ class Serving:
             chunk=self.asked.chunk,
             stack=run.question["stack"],
             kv_precision=run.kv_precision,
+            adapters=run.adapters,
             values=run.given,
         )
 

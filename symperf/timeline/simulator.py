@@ -4,7 +4,8 @@ Timelines are drawn from it, and tests hold every closed form of a schedule agai
 
 A schedule is, for every device, the ordered list of what it runs. A device starts its next item when it is free and
 what the item needs is done: a forward pass needs the one of the stage before, a backward pass the one of the stage
-after and its own forward pass, weight gradients the backward pass of their stage. Transfers take no time.
+after and its own forward pass, weight gradients the backward pass of their stage. Transfers between devices take no
+time of a device; what they send comes `delay` later.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Trace:
     starts: list[float]
     ends: list[float]
     busy: list[float]
-    in_flight: list[int]
+    in_flight: list[float]
     begins: list[list[float]]
 
     @property
@@ -66,8 +67,21 @@ class Trace:
         return max(end - start for start, end in zip(self.starts, self.ends, strict=True))
 
 
-def simulate(schedule: Schedule, duration: Callable[[Item], float]) -> Trace:
+def _one(stage: int) -> float:
+    del stage
+    return 1.0
+
+
+def simulate(
+    schedule: Schedule, duration: Callable[[Item], float], delay: float = 0.0, weight: Callable[[int], float] = _one
+) -> Trace:
     """Run a schedule.
+
+    Args:
+        schedule: what each device runs, in order.
+        duration: of an item.
+        delay: from the end of a pass on one device until another has what it sends.
+        weight: of the activations that a stage keeps of a micro-batch; by default 1 of each.
 
     Raises:
         ValueError: the devices wait for each other for ever, or a task is listed twice.
@@ -75,7 +89,8 @@ def simulate(schedule: Schedule, duration: Callable[[Item], float]) -> Trace:
     everything = {task for items in schedule for item in items for task in item}
     if len(everything) != sum(len(item) for items in schedule for item in items):
         raise ValueError("a task is listed twice")
-    done: set[Task] = set()
+    home = {task: device for device, items in enumerate(schedule) for item in items for task in item}
+    done: dict[Task, float] = {}
     waiting: dict[Task, set[int]] = {}
     position = [0] * len(schedule)
     begins: list[list[float]] = [[] for _ in schedule]
@@ -92,6 +107,8 @@ def simulate(schedule: Schedule, duration: Callable[[Item], float]) -> Trace:
         if missing is not None:
             waiting.setdefault(missing, set()).add(device)
             return
+        needs = [need for task in item for need in _needs(task, everything) if home[need] != device]
+        now = max([now, *(done[need] + delay for need in needs)])
         time = duration(item)
         busy[device] += time
         begins[device].append(now)
@@ -104,14 +121,14 @@ def simulate(schedule: Schedule, duration: Callable[[Item], float]) -> Trace:
         ends[device] = now
         item = schedule[device][position[device]]
         position[device] += 1
-        done.update(item)
+        done.update(dict.fromkeys(item, now))
         start(device, now)
         for waiter in sorted({each for task in item for each in waiting.pop(task, ())}):
             start(waiter, now)
     if len(done) != len(everything):
         raise ValueError("the schedule is stuck")
     starts = [each[0] if each else 0.0 for each in begins]
-    return Trace(starts, ends, busy, [_peak(items) for items in schedule], begins)
+    return Trace(starts, ends, busy, [_peak(items, weight) for items in schedule], begins)
 
 
 def _needs(task: Task, everything: set[Task]) -> Iterator[Task]:
@@ -127,13 +144,13 @@ def _needs(task: Task, everything: set[Task]) -> Iterator[Task]:
         yield from (each for each in after if each in everything)
 
 
-def _peak(items: list[Item]) -> int:
+def _peak(items: list[Item], weight: Callable[[int], float]) -> float:
     """Activations are held from the start of a forward pass until the end of the last task that needs them."""
-    held = peak = 0
+    held = peak = 0.0
     for item in items:
-        held += sum(task.kind == "F" for task in item)
+        held += sum(weight(task.stage) for task in item if task.kind == "F")
         peak = max(peak, held)
-        held -= sum(task.kind in "WD" for task in item)
+        held -= sum(weight(task.stage) for task in item if task.kind in "WD")
     return peak
 
 

@@ -10,28 +10,29 @@ from __future__ import annotations
 import functools
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sympy
 
 from ..common.errors import InputError
 from ..formulas.language.named_calls import name_calls
-from ..operations.schedule import Overlap, part
+from ..formulas.language.symbols import vpp
+from ..operations.schedule import Ends, Idle, Overlap, Sequence, part
 from ..train.build import step_tree
 from ..train.memory.device_share import dealing_of
 from ..train.step.low_precision import Lowered
 from ..train.step.passes import of_weights, pair_passes
-from ..train.step.pipelines import split_schedule
-from ..train.step.step import TrainingStep
+from ..train.step.step import BUBBLE, PLAIN, TrainingStep
 from . import simulator as sim
 from .chrome import Event, Timeline
-from .slices import COMPUTE, NANO, Drawn, Template, template
+from .slices import COMPUTE, NANO, Drawn, Template, leaves, template
 from .values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..operations.schedule import Node
+    from ..plans.structure import Structure
     from ..runs.training_run import Run
 
 MOST_PASSES = 2_000_000
@@ -54,6 +55,41 @@ def training_timeline(run: Run) -> Timeline:
     return _Step(run).timeline()
 
 
+OVERHEADS = ("host/overhead", "waits/stragglers")
+"""Paths of what follows a step."""
+
+
+class Framed(NamedTuple):
+    """What the tree of a step has around the passes of its pipeline.
+
+    Attributes:
+        first: the first forward pass with what runs beside it once a step, if anything may.
+        last: likewise the last backward pass, or all passes where they are taken apart.
+        closing: what follows the pipeline.
+    """
+
+    first: Node | None
+    last: Node | None
+    closing: tuple[Node, ...]
+
+    @classmethod
+    def of(cls, step: TrainingStep, structure: Structure) -> Framed:
+        """The parts of a step's tree."""
+        tree = step.tree()
+        while isinstance(tree, Sequence) and getattr(tree.children[-1], "path", "") in OVERHEADS:
+            tree = tree.children[0]
+        assert isinstance(tree, Sequence)
+        children = tree.children
+        if structure.splits:
+            return cls(None, children[0], tuple(each for each in children[1:] if not isinstance(each, Ends)))
+        paths = [each.path if isinstance(each, Idle) else "" for each in children]
+        bubble = paths.index(BUBBLE)
+        # Sharded gradients are reduced, and sharded parameters gathered, beside every pass.
+        first = children[0] if structure.zero in (1, 2) else None
+        last = children[bubble - 1] if structure.zero < 2 or "optimizer" in structure.offload else None
+        return cls(first, last, children[bubble + 1 :])
+
+
 class _Step:
     def __init__(self, run: Run) -> None:
         self.total = run.value("time")
@@ -73,13 +109,25 @@ class _Step:
 
     def passes_of(self, stage: int) -> tuple[Node, Node]:
         """Both passes through the layers of a device, or of a stage of one way of a pipeline that has two."""
-        if not (self.structure.segments or self.structure.stages != "even"):
+        if not self.structure.told_apart:
             return self.step.forward, self.step.backward
         if stage not in self._passes:
             dealing = dealing_of(self.structure).one_way if self.structure.splits else dealing_of(self.structure)
             number = sympy.Integer(stage + 1)
-            self._passes[stage] = self.step.passes_of(functools.partial(dealing.on_stage, number=number))
+            held = functools.partial(dealing.on_stage, number=number)
+            if self.chunked:
+                held = functools.partial(dealing.on_chunk, place=stage, shape=(self.p, self.v))
+            self._passes[stage] = self.step.passes_of(held, self.step.sends / vpp)
         return self._passes[stage]
+
+    @property
+    def chunked(self) -> bool:
+        """Whether the virtual stages of a device differ."""
+        return self.v > 1 and self.structure.told_apart
+
+    def _place(self, stage: int) -> int:
+        """What tells the layers of a stage: its place in the model, or its device."""
+        return stage if self.chunked else stage % self.p
 
     @cached_property
     def _passes(self) -> dict[int, tuple[Node, Node]]:
@@ -92,13 +140,16 @@ class _Step:
     def nodes_of(self, item: sim.Item) -> list[tuple[Node, float]]:
         """What a device runs, in order, and which part of it."""
         last = self.p * self.v - 1
-        layers = [(self._layers_of(item), 1 / self.v)]
+        layers = [(self._layers_of(item), 1.0 if self.chunked else 1 / self.v)]
+        modules = last - self.p + self.structure.module_stage if "modules" in self.ends else -1
         before: list[tuple[Node, float]] = []
         after: list[tuple[Node, float]] = []
         for task in item:
             backward = task.kind != "F"
             if task.stage == 0:
                 (after if backward else before).append((self._end("first", task.kind), 1.0))
+            if task.stage == modules:
+                (before if backward else after).append((self._end("modules", task.kind), 1.0))
             if task.stage == last:
                 (before if backward else after).append((self._end("last", task.kind), 1.0))
         return [(self.lowered(node), share) for node, share in [*before, *layers, *after]]
@@ -108,7 +159,7 @@ class _Step:
         return self._kept(forward, backward, kind)
 
     def _layers_of(self, item: sim.Item) -> Node:
-        stages = [task.stage % self.p for task in item]
+        stages = [self._place(task.stage) for task in item]
         if len(item) == 1:
             return self._kept(*self.passes_of(stages[0]), item[0].kind)
         forward, backward = stages if item[0].kind == "F" else stages[::-1]
@@ -142,10 +193,10 @@ class _Step:
 
     def _key(self, item: sim.Item) -> Any:
         """Items of one key are drawn alike."""
-        equal = not (self.structure.segments or self.structure.stages != "even")
+        equal = not self.structure.told_apart
         last = self.p * self.v - 1
         return tuple(
-            (task.kind, task.stage == 0, task.stage == last, 0 if equal else task.stage % self.p) for task in item
+            (task.kind, task.stage == 0, task.stage == last, 0 if equal else self._place(task.stage)) for task in item
         )
 
     # --- the schedule
@@ -192,28 +243,32 @@ class _Step:
             self.templates.clear()
             slices = sum(len(self.template_of(item).pieces) for items in self.schedule for item in items)
             self.detail = "passes" if slices > MOST_SLICES else self.detail
-        return sim.simulate(self.schedule, self.duration)
+        return self._traced()
+
+    def _traced(self) -> sim.Trace:
+        """The run of the schedule, with transfers beside passes."""
+        if self.structure.schedule not in PLAIN or not self.plan.overlap_pp:
+            return sim.simulate(self.schedule, self.duration)
+        sent = self.values.time(self.lowered(self.step.transfer("forward"))) * self.scale * NANO
+        return sim.simulate(self.schedule, self.duration, math.floor(sent * self.plan.overlap_pp))
 
     # --- the step
 
     def timeline(self) -> Timeline:
         """All of it."""
-        step, values = self.step, self.values
-        closing = Drawn(values, layers=False)
-        for node in step.closing():
-            if node is not None:
-                closing.add(self.lowered(node))
+        closing = Drawn(self.values, layers=False)
+        for node in self.framed.closing:
+            closing.add(node)
         total, rest = self.total, self._overheads()
         pipeline = total - closing.end - sum(rest.values())
-        gathers, delay = self._before()
-        reductions, tail = self._behind()
+        gathers, delay = self._beside(self.framed.first, ("parameters/",))
+        reductions, tail = self._beside(self.framed.last, ("gradients/", "offload/gradients"))
         traced = self.simulate()
-        spans = self._spans(traced)
-        taken = spans + (delay + tail) * NANO
+        taken = self._span(traced) + (delay + tail) * NANO
         if taken > pipeline * NANO * (1 + 1e-9):
             self.scale = pipeline * NANO / taken
             self.templates.clear()
-            traced = sim.simulate(self.schedule, self.duration)
+            traced = self._traced()
         about = {
             "what": f"a training step as symperf predicts it: {self.run!r}",
             "step_s": total,
@@ -223,41 +278,40 @@ class _Step:
             "waited_for_closed_form_s": max(0.0, pipeline - taken / NANO),
         }
         names = tuple(f"stage {stage + 1} of {self.p}" for stage in range(self.p))
-        events = self._events(traced, (gathers, delay), (reductions, tail), closing, rest, total)
-        return Timeline(values, names, about, events)
+        before = [node for node, _ in gathers], delay
+        events = self._events(traced, before, (reductions, tail), closing, rest, total)
+        return Timeline(self.values, names, about, events)
 
-    def _spans(self, traced: sim.Trace) -> float:
+    def _span(self, traced: sim.Trace) -> float:
         return traced.period if self.structure.schedule in NO_BARRIER else traced.makespan
 
     def _overheads(self) -> dict[str, float]:
         """The fixed time of a step and the wait for the slowest device, where a run states them."""
         known = {term.path for term in self.run.compiled.terms}
-        return {path: self.run.value(path) for path in ("host/overhead", "waits/stragglers") if path in known}
+        return {path: self.run.value(path) for path in OVERHEADS if path in known}
 
-    def _before(self) -> tuple[list[Node], float]:
-        """Parameters that are gathered beside the first forward pass, and by how much that is longer."""
-        if self.structure.splits:
-            return [], 0.0
-        beside, longer = self._unwrap(self.lowered(self.step.first_forward()), self.lowered(self.step.forward))
-        return [node for node, _ in beside], longer
+    def _beside(self, node: Node | None, paths: tuple[str, ...]) -> tuple[list[tuple[Node, float]], float]:
+        """What runs beside a pass once a step, the innermost first, each with where it ends behind the pass.
 
-    def _behind(self) -> tuple[list[tuple[Node, float]], float]:
-        """What runs beside the last backward pass, or beside all passes, each with where it ends behind it."""
-        if self.structure.splits:
-            whole = split_schedule(self.step)[0]
-            inner: Any = whole
-            while isinstance(inner, Overlap):
-                inner = inner.work
-            return self._unwrap(self.lowered(whole), self.lowered(inner)) if whole is not inner else ([], 0.0)
-        return self._unwrap(self.lowered(self.step.last_backward()), self.lowered(self.step.backward))
-
-    def _unwrap(self, node: Node, inner: Node) -> tuple[list[tuple[Node, float]], float]:
+        Args:
+            node: the pass with what is beside it; nothing where no pass has any.
+            paths: what the operations that run beside it once begin with.
+        """
         found: list[tuple[Node, float]] = []
-        alone = self.values.time(inner)
-        while node is not inner and isinstance(node, Overlap):
-            found.append((node.transfer, self.values.time(node) - alone))
-            node = node.work
-        return found[::-1], max((longer for _, longer in found), default=0.0)
+        whole = node
+        while isinstance(whole, Overlap) and next(iter(leaves(whole.transfer))).path.startswith(paths):
+            found.append((whole.transfer, self.values.time(whole)))
+            whole = whole.work
+        if whole is None or not found:
+            return [], 0.0
+        alone = self.values.time(whole)
+        ends = [(transfer, time - alone) for transfer, time in found[::-1]]
+        return ends, max(longer for _, longer in ends)
+
+    @cached_property
+    def framed(self) -> Framed:
+        """The parts of the step around its pipeline."""
+        return Framed.of(self.step, self.structure)
 
     # --- the events
 

@@ -19,7 +19,8 @@ from ..plans.freezing import CLASSES, language_classes
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.plan_fields import WIDE_PRECISIONS
 from ..plans.recompute_modules import modules_of
-from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
+from ..plans.stage_layout import chunks_of, modules_at
+from ..plans.structure import COUNTED, STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
 from ..systems.kernel_constants import TRAINED
 from ..systems.quantities import check_number
@@ -99,6 +100,9 @@ def structure_of(
         families=tuple(name for name in system.families if name in TRAINED and not (wide and name == "loops")),
         misaligned=misaligned_sizes(model, system, plan.precision, plan.vocab_multiple),
         segments=model.segments,
+        counted=COUNTED[plan.account_for],
+        chunks=chunks_of(plan.stage_letters, plan.pp, _segment_sizes(model)) if plan.layout else (),
+        module_stage=1 + (modules_at(plan.stage_letters) - 1) % plan.pp if "m" in "".join(plan.stage_letters) else 0,
         frozen=frozen,
         encoders=encoders,
         padded_vocabulary=plan.vocab_multiple is not None,
@@ -112,6 +116,13 @@ def structure_of(
         loss=plan.loss,  # type: ignore[arg-type]
         compiled=plan.compiled,
     )
+
+
+def _segment_sizes(model: Model) -> tuple[int, ...]:
+    """Layers of each segment of a model."""
+    if not model.segments:
+        return (model.sizes["num_layers"],)
+    return tuple(sum(model.sizes[name] for name in names) for names in model.segments)
 
 
 def states(system: System, name: str) -> bool:

@@ -153,8 +153,9 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         stack="flash-attention-2",
     ),
     "torchtune": TrainingFramework(
-        "torchtune, recipes/configs/llama3_1: dtype bf16 of weights, gradients and moments (AdamW, no master weights)",
-        FSDP,
+        "torchtune, recipes/configs/llama3_1: dtype bf16 of weights, gradients and moments (AdamW, no master weights); "
+        "CEWithChunkedOutputLoss, in 8 chunks (modules/loss/ce_chunked_output_loss.py)",
+        {**FSDP, "loss": "chunked"},
         values={"gradient_bytes": 2, "optimizer_bytes": 4},
         stack="flash-attention-2",
     ),

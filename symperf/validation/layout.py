@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
 from ..plans.plan import Plan
+from ..plans.stage_layout import spell
+from ..plans.structure import COUNTED
 from .definitions import family_of, software_of
 
 if TYPE_CHECKING:
@@ -49,7 +51,6 @@ class RowLayout:
         batch: sequences in the global batch.
         sequence: tokens in a sequence.
         midway: the time and memory are the middle of those without recomputation and with all of it.
-        layers: that the run takes the model to have: rounded up where interleaved stages do not divide them.
         choices: every plan that the row leaves open, if it does not say the micro-batch or the chunks of a stage.
     """
 
@@ -57,7 +58,6 @@ class RowLayout:
     batch: int
     sequence: int
     midway: bool
-    layers: int
     choices: tuple[Plan, ...] = ()
 
 
@@ -99,10 +99,11 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
     if software.deduplicated and model.architecture.routed and not model.architecture.grouped_routing:
         fields["node_limit"] = -(-fields.get("ep", 1) // (row.whole("devices_per_node") or 8))
     open_chunks = row.whole("vpp") is None and not {"vpp", "schedule"} & set(fields) and not software.micro_batches
-    layers = stages(fields, model)
+    stages(fields, model)
+    layers = model.sizes["num_layers"]
     plan = Plan.of(micro_batch=micro or 1, **fields)
     choices = () if memory_only else choices_of(plan, batch, layers, open_micro=micro is None, open_chunks=open_chunks)
-    return RowLayout(plan, batch, sequence, mode == "midway", layers, choices)
+    return RowLayout(plan, batch, sequence, mode == "midway", choices)
 
 
 def adapters_of(row: TableRow, software: TrainingFramework) -> dict[str, Any]:
@@ -270,19 +271,33 @@ def recomputation(mode: str, text: str) -> dict[str, Any]:
     return {"recompute": "none" if mode == "midway" else mode}
 
 
-def stages(fields: dict[str, Any], model: Model) -> int:
-    """Deal layers to stages, and say how many layers the run takes the model to have.
+def stages(fields: dict[str, Any], model: Model) -> None:
+    """Deal layers to stages: what a plan says of those that are not equal.
 
-    Stages that differ are counted as the fullest: with one chunk a stage the plan says so, and interleaved stages,
-    which must be equal, are those of a model with as many more layers as fill them (NeMo and Llama 3 leave the places
-    at the ends to embedding and loss).
+    With one chunk a stage they differ by a layer at most. Virtual stages that layers do not fill leave the first and
+    the last place to embedding and loss, as NeMo and Llama 3 do; where that does not fill them either, the first ones
+    have a layer more.
     """
     layers, pp, vpp = model.sizes["num_layers"], int(fields.get("pp", 1)), int(fields.get("vpp", 1))
     if pp == 1:
         fields.pop("vpp", None)
-        return layers
-    if vpp == 1:
-        if layers % pp:
-            fields["uneven_stages"] = True
-        return layers
-    return -(-layers // (pp * vpp)) * pp * vpp
+    elif layers % (pp * vpp) == 0:
+        return
+    elif vpp == 1:
+        fields["uneven_stages"] = True
+    elif ends := next((name for name, ends in COUNTED.items() if (layers + sum(ends)) % (pp * vpp) == 0), None):
+        fields["account_for"] = {"embedding": "loss"}.get(ends, ends)
+    else:
+        fields["layout"] = even_layout(layers, pp * vpp, model.sizes.get("num_multi_token_layers", 0))
+
+
+def even_layout(layers: int, stages: int, modules: int = 0) -> str:
+    """A layout in which stages differ by a layer at most; the first ones have more.
+
+    >>> even_layout(10, 4)
+    'E(t*3|)*2t*2|t*2L'
+    """
+    held = ["t" * (layers // stages + (stage < layers % stages)) for stage in range(stages)]
+    held[0] = "E" + held[0]
+    held[-1] += "m" * modules + "L"
+    return spell(held)

@@ -44,8 +44,6 @@ def run_of(row: TableRow, *, memory_only: bool = False) -> Run:
         **family.model_values.get(row.text("model"), {}),
         **family.by_precision.get(row.text("precision"), {}),
     }
-    if layout.layers != model.sizes["num_layers"]:
-        values["num_layers"] = layout.layers
 
     def run(plan: Plan) -> Run:
         return Run(model, system, plan, batch=layout.batch, sequence=layout.sequence, values=values)

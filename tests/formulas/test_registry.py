@@ -194,6 +194,15 @@ UNDECIDED: dict[tuple[str, str], str] = {
         }.items()
         for symbol in symbols.split()
     },
+    ("round_wait_time", "chunk_time"): "passes of its own leave less to wait for; the fold gives a difference no sign",
+    ("round_wait_time", "stages"): "passes of its own leave less to wait for; the fold gives a difference no sign",
+    **{
+        ("interleaved_device_time", symbol): "own passes are work, and leave less to wait for; a difference has no sign"
+        for symbol in (
+            *("first_forward_time", "first_backward_time", "last_forward_time", "last_backward_time"),
+            *("stages", "stage_number", "behind_time"),
+        )
+    },
     ("zero_bubble_h2_idle_time", "forward_time"): "slower forward passes fill the start and lengthen the end",
     ("no_bubble_in_flight", "forward_time"): "slower forward passes fill the start and lengthen the end",
     ("sharded_backward_time", "units"): "one unit alone has neither a gather nor a reduction beside it",

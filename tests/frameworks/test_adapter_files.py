@@ -60,7 +60,7 @@ def test_a_stage_is_a_method(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert found["method"]["name"] == "dpo"
     assert found["method"]["sequences"] == 2 * 2 * 8
     assert [each["name"] for each in found["method"]["phases"]] == ["ref", "update_actor"]
-    assert set(found["method"]["memory_bytes"]) == {"policy", "passing", "total"}
+    assert set(found["method"]["memory_bytes"]) == {"policy", "passing", "total", "reserved"}
 
 
 @pytest.mark.parametrize("framework", ["megatron", "torchtitan", "deepspeed"])

@@ -35,7 +35,11 @@ WANTED: dict[str, tuple[int, dict[str, Any], Plan, int]] = {
         80,
         {},
         Plan(
-            *(8, 4, 4, 4, 1),
+            tp=8,
+            pp=4,
+            dp=4,
+            vpp=4,
+            micro_batch=1,
             sequence_parallel=True,
             zero=1,
             recompute="full",
@@ -52,7 +56,12 @@ WANTED: dict[str, tuple[int, dict[str, Any], Plan, int]] = {
         96,
         {"devices": 64},
         Plan(
-            *(8, 8, 1, 3, 1, "selective", True),
+            tp=8,
+            pp=8,
+            vpp=3,
+            micro_batch=1,
+            recompute="selective",
+            sequence_parallel=True,
             precision="fp16",
             attention="eager",
             dropout=True,
@@ -63,7 +72,9 @@ WANTED: dict[str, tuple[int, dict[str, Any], Plan, int]] = {
         32,
         {"dp": 8},
         Plan(
-            *(2, 1, 8, 1, 1),
+            tp=2,
+            dp=8,
+            micro_batch=1,
             sequence_parallel=True,
             zero=3,
             precision="bf16",
@@ -86,7 +97,14 @@ WANTED: dict[str, tuple[int, dict[str, Any], Plan, int]] = {
         80,
         {},
         Plan(
-            *(8, 4, 8, 2, 2, "full", True, 3),
+            tp=8,
+            pp=4,
+            dp=8,
+            vpp=2,
+            micro_batch=2,
+            zero=3,
+            recompute="full",
+            sequence_parallel=True,
             schedule="interleaved",
             precision="fp8",
             attention="flash",
@@ -96,6 +114,8 @@ WANTED: dict[str, tuple[int, dict[str, Any], Plan, int]] = {
             overlap_parameters=1.0,
             cp_kind="all-gather",
             zero_shards=4,
+            loss="fused",
+            compiled=True,
         ),
         64,
     ),
@@ -172,7 +192,11 @@ def test_adapters_are_fields_of_the_plan(tmp_path: Path) -> None:
     )
     (tmp_path / "l.yaml").write_text(text, encoding="utf-8")
     plan, _ = sf.read_framework(tmp_path / "l.yaml").plan(32, devices=1)
-    assert (plan.lora_rank, plan.lora_targets, plan.base_precision) == (8, None, "nf4")
+    assert (plan.lora_rank, plan.lora_targets, plan.base_precision) == (
+        8,
+        Plan(lora_rank=8, lora_targets="all-linear").lora_targets,
+        "nf4",
+    )
 
 
 def test_every_option_that_is_written_is_read() -> None:
@@ -196,13 +220,13 @@ def test_flags_override_the_file(folder: Path, call: Callable[[Any], Any]) -> No
     assert (code, err) == (0, "")
     plain = json.loads(out)
     plan = Plan(dp=8, micro_batch=2, recompute="full", zero=2, precision="bf16", overlap_dp=1.0, offload="optimizer")
-    want = sf.training("llama-2-7b", "a100-80gb-sxm", plan, batch=64, sequence=1024)
+    want = sf.training("llama-2-7b", "a100-80gb-sxm", plan, batch=64, sequence=1024, stack=plain["from"]["stack"])
     assert plain["time_s"] == want.value("time")
     assert plain["from"]["framework"] == "deepspeed"
     assert plain["from"]["read"]["zero_optimization.stage"] == 2
     code, out, _ = call([*ask, "--zero", "0", "--overlap-dp", "0", "--offload", "none", "--tp", "1", "--json"])
     plan = Plan(dp=8, micro_batch=2, recompute="full", precision="bf16")
-    want = sf.training("llama-2-7b", "a100-80gb-sxm", plan, batch=64, sequence=1024)
+    want = sf.training("llama-2-7b", "a100-80gb-sxm", plan, batch=64, sequence=1024, stack=plain["from"]["stack"])
     assert (code, json.loads(out)["time_s"]) == (0, want.value("time"))
     code, out, _ = call(ask)
     assert code == 0
@@ -216,7 +240,7 @@ BAD: list[tuple[str, str, list[str], str]] = [
     ("f.json", DEEPSPEED.replace('"stage": 2', '"stage": "two"'), [], "stage: found 'two', expected a whole number"),
     ("f.json", DEEPSPEED.replace('"stage": 2', '"stage": 7'), [], "found 7, expected 0 or 1 or 2 or 3"),
     ("f.json", DEEPSPEED.replace("64", "65"), [], "a batch of 65 is not divisible by 2 sequences x 4 micro-batches"),
-    ("f.json", DEEPSPEED.replace('"cpu"', '"nvme"'), [], "disks are not modelled"),
+    ("f.json", DEEPSPEED.replace('"cpu"', '"nvme"'), ["--sequence", "64"], "nvme_bandwidth"),
     ("f.json", '{"zero_optimization": {}, "base_model": "x"}', [], "keys of deepspeed (zero_optimization) and axolotl"),
     ("f.json", '{"a": 1}', [], "found a, expected options of Megatron-LM"),
     ("f.json", "[1]", [], "expected an object"),
@@ -224,7 +248,7 @@ BAD: list[tuple[str, str, list[str], str]] = [
     ("f.json", "{", [], "not valid JSON"),
     ("f.json", DEEPSPEED, ["--batch", "8", "--devices", "3", "--tp", "2"], "3 devices, but tp x pp x cp = 2"),
     ("f.toml", TORCHTITAN.replace("max_norm", "max_nrom"), [], "did you mean training.max_norm"),
-    ("f.toml", TORCHTITAN.replace('"full"', '"selective"'), [], "expected full or none"),
+    ("f.toml", TORCHTITAN.replace('"full"', '"selective"'), [], "expected full or none, or selective by op"),
     ("f.toml", TORCHTITAN.replace("Interleaved1F1B", "ZBVZeroBubble"), [], "others are not modelled"),
     ("f.toml", TORCHTITAN.replace("= 8\nseq", "= 7\nseq"), [], "local_batch_size 7 is not divisible by"),
     ("f.toml", "[parallelism\n", [], "not valid TOML"),
@@ -242,6 +266,7 @@ BAD: list[tuple[str, str, list[str], str]] = [
     ("f.yml", AXOLOTL + "rl: orpo\n", [], "rl: found 'orpo', expected dpo or ipo or grpo"),
     ("f.yml", AXOLOTL + "adapter: lora\n", [], "adapter lora needs lora_r, found none"),
     ("f.yml", AXOLOTL + "load_in_8bit: true\n", [], "need an adapter, found none"),
+    ("f.yml", AXOLOTL + "adapter: lora\nlora_r: 8\nload_in_8bit: true\n", [], "a base in 8 bits is not modelled"),
     ("f.yml", AXOLOTL + "deepspeed: no.json\n", [], "no such file 'no.json' beside it"),
     ("f.yaml", LLAMA_FACTORY.replace("stage: sft", "stage: stf"), [], "found 'stf', expected"),
     ("f.yaml", LLAMA_FACTORY + "use_galore: true\n", [], "GaLore is not modelled"),

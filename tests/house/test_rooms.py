@@ -46,7 +46,7 @@ ALLOWED = {
     "validation": "common evaluation infer models plans runs serve systems",
     "calibration": "common evaluation infer measuring operations runs systems validation",
     "calibration.kernels": "calibration common infer systems validation.kernels",
-    "timeline": "common evaluation infer operations runs serve train train.memory train.step",
+    "timeline": "common evaluation infer operations plans runs serve train train.memory train.step",
     "report": (
         "common evaluation infer models plan_search plan_search.inference plans runs serve spending systems train"
     ),

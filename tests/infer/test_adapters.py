@@ -10,6 +10,7 @@ from support.effort import some
 
 import symperf as sf
 from symperf.cli import main
+from symperf.common.errors import InputError
 from symperf.infer.adapter_slots import Adapters, adapters_of, targets_of
 from symperf.runs.inference_run import InferenceRun
 
@@ -139,3 +140,55 @@ def test_what_is_no_adapter_is_refused(capsys: pytest.CaptureFixture[str], verb:
     batch = ["--batch", "1"] if verb == "infer" else []
     assert main([verb, *words.split(), "-s", "h100-sxm", "--prompt", "64", "--generate", "8", *batch]) == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("stack", ["vllm", "vllm-0.24"])
+def test_adapters_of_shared_experts_lie_in_memory_whatever_runs_beside_them(stack: str) -> None:
+    """DeepSeek-V2-Lite: a shared expert of 2 x 1408 in 26 layers, an MLP of 10944 in one, attention in all."""
+    model = sf.Model.load("deepseek-v2-lite")
+    slots_ = adapters_of(model, 16, 4)
+    work: dict[str, Any] = {"batch": 4, "prompt": 64, "generate": 8, "stack": stack}
+    system = sf.System.load("h100-sxm")
+    with_, none = (InferenceRun(model, system, sf.Plan(), adapters=each, **work) for each in (slots_, None))
+    gated = 26 * 3 * (2048 + 2816) + 3 * (2048 + 10944)
+    attention = 27 * ((2048 + 16 * 192) + (2048 + 512 + 64) + (16 * 128 + 2048))
+    assert slots(with_, none) == pytest.approx(2 * 16 * 4 * (gated + attention))
+
+
+@pytest.mark.parametrize("plan", [sf.Plan(), sf.Plan(tp=2), sf.Plan(dp=2, ep=2)], ids=["one", "split", "dealt"])
+def test_adapters_of_routed_experts_are_pairs_of_both(plan: sf.Plan) -> None:
+    """Qwen3-30B-A3B: 128 experts of 768 in 48 layers; split by columns and rows, or dealt."""
+    model = sf.Model.load("qwen3-30b-a3b")
+    asked_ = adapters_of(model, 8, 4, "experts")
+    work: dict[str, Any] = {"batch": 8, "prompt": 64, "generate": 8, "stack": "vllm-0.24"}
+    system = sf.System.load("h200-sxm")
+    with_, none = (InferenceRun(model, system, plan, adapters=each, **work) for each in (asked_, None))
+    inner = 768 / plan.tp
+    each = (2 * 2048 + 2 * inner) + (inner + 2048)
+    assert slots(with_, none) == pytest.approx(2 * 8 * 4 * each * 48 * 128 / plan.ep)
+    names = {op.name for op in with_.operations()} - {op.name for op in none.operations()}
+    assert names == {f"layer/experts/{side}_lora_{way}" for side in ("up", "down") for way in ("shrink", "expand")}
+    assert with_.value("prefill") > none.value("prefill")
+    assert with_.value("time_per_token") > none.value("time_per_token")
+
+
+def test_more_pairs_of_experts_and_adapters_are_read_by_more_sequences() -> None:
+    """One sequence meets its 8 experts with one adapter; many meet most pairs, and no more than all."""
+    model = sf.Model.load("qwen3-30b-a3b")
+
+    def read(batch: int, number: int) -> float:
+        work: dict[str, Any] = {"batch": batch, "prompt": 64, "generate": 2, "stack": "vllm-0.24"}
+        system, asked_ = sf.System.load("h200-sxm"), adapters_of(model, 8, number, "experts")
+        found = InferenceRun(model, system, sf.Plan(), adapters=asked_, **work)
+        (row,) = [row for row in found.table() if row.name == "decode/layer/experts/up_lora_shrink"]
+        return row.bytes / row.count
+
+    pair = 2048 * 2 * 8 * 2
+    assert read(1, 4) == pytest.approx(8 * pair, rel=0.05)
+    assert read(1, 4) < read(64, 1) < read(64, 4)
+    assert read(4096, 4) < 128 * 4 * pair + 4096 * 8 * (2048 * 2 + 16 * 4) * 1.01
+
+
+def test_experts_of_a_dense_model_are_no_target() -> None:
+    with pytest.raises(InputError, match="lora_targets: found 'experts', expected q_proj"):
+        adapters_of(sf.Model.load("llama-3.1-8b"), 8, 1, "experts")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.known_kernels import known
@@ -13,9 +14,6 @@ from symperf.formulas.language.symbols import compute_units
 from symperf.infer.latent_kernels import LatentKernels
 from symperf.infer.stack import Stack
 from symperf.systems.kernel_constants import FAMILIES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEYS = ("wide_absorption", "whole_contexts", "widened_cache")
 WITH_CASTS = [family for family in FAMILIES if family != "late_starts"]
@@ -46,6 +44,13 @@ def test_a_profile_says_where_its_kernels_are() -> None:
     assert kernels.on(sf.System.load("h100-sxm")) == KEYS[:2]
     assert kernels.on(sf.System.load("l40s")) == KEYS[:1]
     assert LatentKernels().on(sf.System.load("h100-sxm")) == ()
+
+
+def test_absorbed_weights_of_scaled_blocks_may_stay_wide(tmp_path: Path) -> None:
+    path = Path(profile(tmp_path, "widened_blocks"))
+    kernels, system = Stack.load(path).latent, sf.System.load("h100-sxm")
+    assert kernels.on(system, "fp8-block") == ("wide_absorption",)
+    assert kernels.on(system, "fp8") == kernels.on(sf.System.load("l40s"), "fp8-block") == ()
 
 
 def test_a_system_that_starts_from_another_has_its_kernels(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 import tomllib
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from symperf.cli.search_extras import SERVERS
 from symperf.export import megatron, megatron_bridge
 from symperf.export.emit import FRAMEWORKS, Emission, emit
 from symperf.plans.plan import Plan
+from symperf.plans.stage_layout import stages_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +33,7 @@ PLANS = {"one": Plan(), "dense": DENSE, "experts": EXPERTS, "given": GIVEN, "hyb
 
 def parsed(found: Emission) -> dict[str, Any]:
     """The flags of a text, by a parser that knows the documented names and types."""
-    words = [word for line in found.text.splitlines() if not line.startswith("#") for word in line.split()]
+    words = [word for line in found.text.splitlines() if not line.startswith("#") for word in shlex.split(line)]
     return parse_flags(words, FLAGS[found.framework])
 
 
@@ -96,7 +98,7 @@ def test_megatron() -> None:
     assert found["num_distributed_optimizer_instances"] == 4
     assert (found["attention_dropout"], found["hidden_dropout"]) == (0.0, 0.0)
     layout = parsed(emit(Plan(pp=3, uneven_stages=True), "megatron", model=model))["pipeline_model_parallel_layout"]
-    assert [part.count("t") for part in layout.split("|")] == [11, 11, 10]
+    assert [stage.count("t") for stage in stages_of(layout)] == [11, 11, 10]
     assert (layout[0], layout[-1]) == ("E", "L")
 
 
@@ -189,9 +191,12 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "cp": (1, 4),
     "cp_kind": ("all-to-all", "all-gather"),
     "uneven_stages": (True,),
+    "account_for": ("embedding", "loss", "both"),
+    "layout": ("Et*40|t*10|t*20|t*10L",),
     "zero_shards": (2, 4),
     "node_limit": (4,),
     "overlap_ep": (0.5,),
+    "overlap_pp": (0.5,),
     "overlap_parameters": (0.5,),
     "optimizer": ("adam-8bit", "adafactor", "sgd-momentum", "muon"),
     "recompute_layers": (2,),

@@ -57,6 +57,8 @@ def some_values(field: Field) -> list[Any]:
         return [*found, "q", "gate", "attention", "all-linear"]
     if field.kind == "flag":
         return [*found, False, True]
+    if field.kind == "text":
+        return [*found, "Et*6|t*6L", "Et*3|t*3|t*4|ttL"]
     return [*found, *(field.training or field.choices)]
 
 

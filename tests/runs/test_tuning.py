@@ -60,7 +60,7 @@ def test_preferences_double_the_sequences_and_pass_a_reference() -> None:
 def test_under_adapters_the_reference_is_the_base() -> None:
     """PEFT's disabled adapters: no second copy of the weights; stored in 4 bits it is widened, too."""
     found = step("dpo", {"lora_rank": 8, "base_precision": "nf4"})
-    assert set(found.memory) == {"policy", "passing", "total"}
+    assert set(found.memory) == {"policy", "passing", "total", "reserved"}
     assert found.memory["policy"] == state_of(found.update)
     names = {row.name for row in found.passes["ref"].table()}
     assert any("/widen/" in name for name in names)

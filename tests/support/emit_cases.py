@@ -42,6 +42,8 @@ MEGATRON: dict[str, Any] = {
     "--attention-backend": ["flash", "fused", "unfused", "local", "auto"],
     "--attention-dropout": float,
     "--hidden-dropout": float,
+    "--cross-entropy-loss-fusion": bool,
+    "--make-vocab-size-divisible-by": int,
     "--optimizer": ["adam", "sgd", "muon", "dist_muon"],
     "--optimizer-cpu-offload": bool,
     "--cpu-offloading-num-layers": int,

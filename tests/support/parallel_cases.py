@@ -71,6 +71,7 @@ def parallel_points(seed: int, regime: str = "even", size: int = 1024) -> Batch:
         "overlap_ep": draw.random.uniform(0, 1, size),
         "overlap_gather": draw.random.uniform(0, 1, size),
         "overlap_parameters": draw.random.uniform(0, 1, size),
+        "overlap_pp": np.zeros(size),
         "num_experts": experts,
         "node_limit": draw.whole(1, 8),
         "num_expert_groups": np.full(size, 8.0),

@@ -151,6 +151,7 @@ def points(seed: int, regime: str = "even", size: int = SIZE, *, interleaved: bo
         "overlap_tp": np.clip(draw.random.uniform(-0.3, 1.3, size), 0, 1),
         "overlap_dp": np.clip(draw.random.uniform(-0.3, 1.3, size), 0, 1),
         "overlap_parameters": np.clip(draw.random.uniform(-0.3, 1.3, size), 0, 1),
+        "overlap_pp": np.zeros(size),
         "tile_long": np.full(size, 256.0),
         "tile_wide": np.full(size, 128.0),
         "tile_narrow": np.full(size, 64.0),

@@ -42,6 +42,13 @@ def test_rows_of_memory_say_their_adapters(family: str, rows: int) -> None:
         assert case.source == f"{family} memory"
 
 
+def test_memory_of_torchtune_is_met() -> None:
+    """Its loss holds one chunk of logits in 32 bits, weights, gradients and moments have 16."""
+    cases = [memory.express(row)[0] for row in rows_of("adapters.csv", "TUNE")]
+    for case in cases:
+        assert case.read(case.run()) == pytest.approx(case.measured, rel=0.12), case.name
+
+
 def test_of_two_rows_the_base_in_4_bits_saves_what_it_should() -> None:
     """Qwen-14B with 512 tokens: 35.1 GB with 16 bits, 18.4 GB with 4."""
     by_id = {row.id: memory.express(row)[0] for row in rows_of("adapters.csv", "QWENLORA")}

@@ -82,6 +82,27 @@ fill_time = add(
 bottleneck_time = add(
     "formal", "bottleneck_time", "T_{max}", "Time of one micro-batch on the slowest stage, both ways.", SECOND, ZERO_UP
 )
+before_time = add(
+    "formal", "before_time", "P_{bef}", "Time of one micro-batch before a stage, both ways or one.", SECOND, ZERO_UP
+)
+stage_time = add("formal", "stage_time", "T_s", "Time of one micro-batch on one device, or one way.", SECOND, ZERO_UP)
+chunk_time = add("formal", "chunk_time", "T_c", "Time of one pass of a virtual stage.", SECOND, ZERO_UP)
+round_time = add(
+    "formal", "round_time", "R_c", "Time from a device's virtual stage to its next one, one way.", SECOND, ZERO_UP
+)
+wait_time = add("formal", "wait_time", "T_w", "Time that a device waits in all rounds.", SECOND, ZERO_UP)
+first_forward_time = add(
+    "formal", "first_forward_time", "T_{f,c1}", "Forward time of a device's first virtual stage.", SECOND, ZERO_UP
+)
+first_backward_time = add(
+    "formal", "first_backward_time", "T_{b,c1}", "Backward time of a device's first virtual stage.", SECOND, ZERO_UP
+)
+last_forward_time = add(
+    "formal", "last_forward_time", "T_{f,cv}", "Forward time of a device's last virtual stage.", SECOND, ZERO_UP
+)
+last_backward_time = add(
+    "formal", "last_backward_time", "T_{b,cv}", "Backward time of a device's last virtual stage.", SECOND, ZERO_UP
+)
 before_forward_time = add(
     "formal", "before_forward_time", "P_f", "Forward time of one micro-batch before a stage.", SECOND, ZERO_UP
 )

@@ -39,6 +39,13 @@ overlap_parameters = add(
     "Part of the gathering of updated parameters (ZeRO-1 and 2) that may run beside the first forward pass.",
     domain=FRACTION,
 )
+overlap_pp = add(
+    "plan",
+    "overlap_pp",
+    r"\phi_s",
+    "Part of the transfers between stages that may run beside passes.",
+    domain=FRACTION,
+)
 overlap_ep = add(
     "plan",
     "overlap_ep",

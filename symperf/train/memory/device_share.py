@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...formulas.language.atoms import Max
+from ...formulas.language.atoms import Max, Min
 from ...formulas.language.symbols import (
     batch,
     dp,
@@ -25,6 +25,7 @@ from ...formulas.parallel import zero_bubble as zb
 from ...models import counts
 from ...operations.dealing import Dealing, middle_layers
 from ...operations.groups import expert_shard_groups, shard_groups
+from ...operations.laid_out import LaidOut
 from ..layers.adapters import adapter_parameters
 from .device_counts import dealt_parameters
 from .end_counts import fullest_ends, stage_ends
@@ -179,7 +180,7 @@ def fullest_share(structure: Structure) -> DeviceShare:
     """The fullest device, of which each term is the largest of all stages."""
     ends, trained = fullest_ends(structure), fullest_ends(structure, structure.frozen)
     modules, held = modules_on_fullest(structure), in_flight(structure)
-    kind = FullestShare if structure.segments else DeviceShare
+    kind = FullestShare if structure.told_apart else DeviceShare
     return kind(structure, lambda count: fullest_count(structure, count), ends, modules, held, trained)
 
 
@@ -195,13 +196,19 @@ def stage_share(structure: Structure) -> DeviceShare:
 
 def dealing_of(structure: Structure) -> Dealing:
     """How the layers of a structure are dealt to stages."""
-    return Dealing(structure.segments, structure.stages, structure.schedule)
+    if structure.chunks:
+        chunks, modules = structure.chunks, structure.module_stage
+        return LaidOut(structure.segments, structure.stages, structure.schedule, chunks=chunks, modules=modules)
+    return Dealing(structure.segments, structure.stages, structure.schedule, structure.counted)
 
 
 def fullest_layers(structure: Structure) -> Any:
     """Layers of the fullest stage."""
     if structure.stages == "given":
         return pipe.fullest_of_given_layers(first_stage_layers, middle_layers(), last_stage_layers)
+    if structure.chunks or any(structure.counted):
+        dealing = dealing_of(structure)
+        return Max(*dealing.on_deciding(dealing.layers))
     return pipe.fullest_stage_layers(num_layers, pp) if structure.stages == "uneven" else num_layers / pp
 
 
@@ -210,7 +217,7 @@ def fullest_count(structure: Structure, count: Any) -> Any:
     dealing = dealing_of(structure)
     if dealing.unequal and count != num_layers:
         return Max(*dealing.on_deciding(dealing.layers_of(count)))
-    if structure.stages == "even":
+    if structure.stages == "even" and not any(structure.counted):
         return count / pp
     return fullest_layers(structure) * (count / num_layers)
 
@@ -234,6 +241,14 @@ def in_flight(structure: Structure) -> Any:
             return dual.dual_pipe_in_flight(pp)
         case "interleaved":
             return pipe.interleaved_in_flight(count, pp, vpp)
+
+
+def last_chunk_in_flight(structure: Structure) -> Any:
+    """Micro-batches of which stage i holds what its last chunk keeps: of interleaved stages 2 (p - i) + 1."""
+    if structure.schedule != "interleaved":
+        return stage_in_flight(structure)
+    count = pipe.micro_batch_count(batch, micro_batch, dp)
+    return Min(count, 2 * Max(0, pp - stage_number) + 1)
 
 
 def stage_in_flight(structure: Structure) -> Any:

@@ -17,7 +17,7 @@ from ...models import counts
 from ...plans.freezing import end_classes
 from ...plans.gradients import gradients_of
 from .encoder_counts import encoder_parameters
-from .multi_token_counts import copied_parameters
+from .multi_token_counts import apart, copied_parameters, is_module_stage
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -44,6 +44,11 @@ def stage_ends(structure: Structure, frozen: Collection[str] = ()) -> Any:
         return (first + last) * (tables + head)
     if structure.architecture.tied_embeddings:
         head += above_one(pp) * _tied_copy(structure, frozen)
+    if apart(structure):
+        # The modules' stage has the table that they read, tied to another or not.
+        copied = _copied(structure, frozen) + _tied_copy(structure, frozen)
+        at = is_module_stage(structure)
+        return first * tables + last * head + at * copied
     head += above_one(pp) * _copied(structure, frozen)
     return first * tables + last * head
 

@@ -11,8 +11,6 @@ from ...formulas.language.atoms import Max, above_one, complement
 from ...formulas.language.symbols import (
     batch,
     dp,
-    first_stage_layers,
-    last_stage_layers,
     loss_working_bytes,
     micro_batch,
     num_layers,
@@ -24,21 +22,27 @@ from ...formulas.language.symbols import (
 from ...formulas.memory import reserved_memory as beside
 from ...formulas.memory import saved_activations as saved
 from ...formulas.memory import stage_memory as each
-from ...formulas.memory.stage_memory import one_f_one_b_stage_in_flight
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
-from ...operations.dealing import middle_layers
 from ...operations.shapes import Shapes
 from ...operations.vocabulary import pad_vocabulary
 from ...plans.gradients import gradients_of
 from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
 from . import device_counts as device
-from .device_share import dealing_of, fullest_share, stage_share
+from .device_share import dealing_of, fullest_share, last_chunk_in_flight, stage_share
 from .end_activations import end_activations, logits_kept, logits_shape
 from .host_memory import buffers, drive_terms, host_terms, kept_on_device
-from .multi_token_counts import ANY, module_activations, modules_on_fullest, recomputes
+from .multi_token_counts import (
+    ANY,
+    apart,
+    module_activations,
+    module_logits,
+    modules_on_fullest,
+    modules_on_stage,
+    recomputes,
+)
 from .saved_activations import layer_activations, unneeded_below
 from .state_memory import SHARDED_FROM as SHARDED_FROM
 from .state_memory import gathered_ends, gathered_memory, state_terms
@@ -64,7 +68,7 @@ def footprint(structure: Structure) -> dict[str, Any]:
     schedule holds as many micro-batches on every stage; under DualPipe the first device is both ends. Where kinds of
     layers come one after another, the terms are those of the fullest of the stages that decide.
     """
-    if structure.segments:
+    if structure.told_apart:
         return of_largest(stage_footprint(structure), dealing_of(structure))
     share = fullest_share(structure)
     return pad_vocabulary(structure, _terms(share, _activations(share)))
@@ -72,7 +76,7 @@ def footprint(structure: Structure) -> dict[str, Any]:
 
 def memory(structure: Structure) -> Any:
     """Bytes on the fullest device: the sum of the terms of `footprint`."""
-    if structure.segments:
+    if structure.told_apart:
         return Max(*dealing_of(structure).on_deciding(sympy.Add(*stage_footprint(structure).values())))
     return sympy.Add(*footprint(structure).values())
 
@@ -164,7 +168,7 @@ def _of_stage(share: DeviceShare, in_flight: Any) -> Any:
 
 def _share_of_stage(structure: Structure, of_model: Any, layers_of: Callable[[Any], Any]) -> Any:
     """Part of a stage's layers that is of a kind of which the model has a count."""
-    return layers_of(of_model) / layers_of(num_layers) if structure.segments else of_model / num_layers
+    return layers_of(of_model) / layers_of(num_layers) if structure.told_apart else of_model / num_layers
 
 
 def _largest_layer(structure: Structure) -> Any:
@@ -194,7 +198,8 @@ def _ends(structure: Structure) -> tuple[Any, Any]:
     """
     first, last = end_activations(structure)
     modules = modules_on_fullest(structure)
-    last = last + modules * module_activations(structure) if modules else last
+    if modules:
+        last += modules * (module_logits(structure) if apart(structure) else module_activations(structure))
     return first, last * (_micro_batches() if structure.schedule == "gpipe" else sympy.S.One)
 
 
@@ -232,8 +237,6 @@ def _micro_batches() -> Any:
 def _activations(share: DeviceShare) -> Any:
     """Bytes of activations on the fullest stage."""
     structure, held = share.structure, share.in_flight
-    if structure.stages == "given":
-        return _given_activations(share)
     layer_bytes = kept_on_device(structure, "activations", _of_stage(share, held))
     first, last = _ends(structure)
     if structure.schedule == "dualpipe":
@@ -246,24 +249,6 @@ def _activations(share: DeviceShare) -> Any:
     return Max(first_stage, above_one(pp) * (newest + last + _passing(structure)))
 
 
-def _given_activations(share: DeviceShare) -> Any:
-    """Bytes of activations on the fullest of the first, the second and the last stage, whose layers are given."""
-    structure, held = share.structure, share.in_flight
-    first, last = _ends(structure)
-    last_held = _micro_batches() if structure.schedule == "gpipe" else sympy.S.One
-    second = held if structure.schedule == "gpipe" else one_f_one_b_stage_in_flight(_micro_batches(), pp, 2)
-
-    def layers(count: Any, in_flight: Any) -> Any:
-        kept = stage_activations(share, in_flight, lambda n: count if n == num_layers else count * (n / num_layers))
-        return kept_on_device(structure, "activations", kept)
-
-    return Max(
-        layers(first_stage_layers, held) + held * first + recomputed_bytes(structure),
-        layers(middle_layers(), second) + recomputed_bytes(structure),
-        layers(last_stage_layers, last_held) + last + _passing(structure),
-    )
-
-
 def _stage_activations(share: DeviceShare) -> Any:
     """Bytes of activations on the device of stage i."""
     structure, held = share.structure, share.in_flight
@@ -273,4 +258,7 @@ def _stage_activations(share: DeviceShare) -> Any:
     if structure.schedule == "dualpipe":
         ends = is_first + is_last
         return layer_bytes + ends * (held / 2 * first + last) + _passing(structure, ends)
+    if apart(structure):
+        body = module_activations(structure) - module_logits(structure)
+        layer_bytes += modules_on_stage(structure) * last_chunk_in_flight(structure) * body
     return layer_bytes + is_first * held * first + is_last * last + _passing(structure, is_last)

@@ -66,9 +66,25 @@ def modules_on_fullest(structure: Structure) -> Any:
 def modules_on_stage(structure: Structure) -> Any:
     """Modules on the device of stage i; under DualPipe on those of the first and the last."""
     last = each.is_last_stage(stage_number, pp)
+    if apart(structure):
+        return is_module_stage(structure) * modules_on_fullest(structure)
     if structure.schedule == "dualpipe":
         last += each.is_first_stage(stage_number)
     return last * modules_on_fullest(structure)
+
+
+def apart(structure: Structure) -> bool:
+    """Whether a layout has the modules on another stage than the head, which then has their logits alone.
+
+    Megatron-Core builds the head and the loss of the modules with the model's (gpt_model.py, `post_process`).
+    """
+    return structure.module_stage not in (0, len(structure.chunks))
+
+
+def is_module_stage(structure: Structure) -> Any:
+    """One for the stage that a layout gives the modules; else 0."""
+    at = structure.module_stage
+    return each.is_last_stage(stage_number, at) - above_one(stage_number / at)
 
 
 def copies_table(architecture: Architecture, schedule: str) -> bool:
@@ -110,6 +126,11 @@ def module_activations(structure: Structure) -> Any:
     projection = read_kept(structure, stream, projected_width(structure), "multi_token")
     plain = dataclasses.replace(plain, frozen=module_frozen(structure), adapted=())
     return found + projection + layer_activations(plain, kind)
+
+
+def module_logits(structure: Structure) -> Any:
+    """Of these, the bytes that the head keeps for a module."""
+    return head_kept(structure, Shapes.of(structure, structure.architecture.module_kind))
 
 
 def projected_width(structure: Structure) -> Any:

@@ -9,6 +9,7 @@ import sympy
 from ...formulas.language.symbols import context_bytes, cp, dp, ep, library_bytes, num_layers, pp, strip_units, tp
 from ...formulas.memory.reserved_memory import communicator_count, communicator_memory
 from ...formulas.memory.stage_memory import fragmentation_memory
+from ...operations.vocabulary import pad_vocabulary
 from .device_share import stage_share
 from .footprint import footprint, memory, stage_footprint, stage_logits
 
@@ -46,7 +47,7 @@ def stage_forms(structure: Structure) -> dict[str, Any]:
     return terms | {
         "total": total,
         "reserved": total + sympy.Add(*beside.values()),
-        "logits": strip_units(stage_logits(structure)),
+        "logits": strip_units(pad_vocabulary(structure, stage_logits(structure))),
         "layers": strip_units(layers),
         "in_flight": strip_units(share.in_flight),
     }

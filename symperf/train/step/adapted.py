@@ -37,7 +37,7 @@ class AdaptedPasses:
 
     def __call__(self, node: Node, decoder: Decoder) -> Node:
         """A pass of a layer with them."""
-        if not (self.structure.adapted or self.structure.stored) or decoder.kind.shared:
+        if not (self.structure.adapted or self.structure.stored):
             return node
         return _Pass(self.structure, decoder).of(node)
 

@@ -22,6 +22,13 @@ def between_devices(op: Op) -> bool:
     return "/experts/dispatch/" in op.path or "/experts/combine/" in op.path or op.path.startswith("pipeline/send")
 
 
+def of_logits(op: Op) -> bool:
+    """Whether an operation of a module for multi-token prediction belongs to its logits and its loss."""
+    return op.path.startswith(
+        ("multi_token/head/logits", "multi_token/head/gather", "multi_token/head/loss", "multi_token/head/reduce")
+    )
+
+
 def pair_passes(forward: Node, backward: Node) -> Node:
     """A forward and a backward pass beside each other: transfers run beside the work of the other direction."""
     both = in_sequence(forward, backward)

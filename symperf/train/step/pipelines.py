@@ -1,4 +1,4 @@
-"""Pipelines of a training step whose backward passes are taken apart, or whose stages are given."""
+"""Pipelines of a training step: of schedules whose backward passes are whole, and of those that take them apart."""
 
 from __future__ import annotations
 
@@ -6,25 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ...formulas.language.atoms import Max, less_one
-from ...formulas.language.symbols import (
-    first_stage_layers,
-    last_stage_layers,
-    num_layers,
-    num_recomputed_layers,
-    overlap_dp,
-    pp,
-)
+from ...formulas.language.atoms import less_one
+from ...formulas.language.symbols import overlap_dp, overlap_pp, pp, vpp
 from ...formulas.parallel import dual_pipe as dual
-from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import zero_bubble as zb
-from ...operations.dealing import middle_layers
-from ...operations.schedule import Overlap, Repeat, Scheduled, part
+from ...operations.schedule import Idle, Overlap, Repeat, Scheduled, part
 from ...operations.schedule import sequence as in_sequence
-from ..memory.device_share import fullest_layers
 from .host_offload import with_gradients
 from .passes import of_weights, pair_passes
 from .unequal_stages import split_unequal_stages
+from .unequal_whole import paced_by_deciding_stages
 
 if TYPE_CHECKING:
     from ...operations.schedule import Node
@@ -37,13 +28,53 @@ ZB_TIMES = {
 }
 
 
+BUBBLE = "pipeline/bubble"
+"""Path of the idle term."""
+
+
+def whole_passes(step: TrainingStep) -> list[Node | None]:
+    """The pipeline of a schedule whose backward passes are whole.
+
+    The first micro-batch passes all L layers, on stages of the mean size; where stages differ, those after it come as
+    the stages that decide let them, each with the ends of the model that it has.
+    """
+    structure = step.structure
+    stage, later = in_sequence(step.forward, step.backward), less_one(step.micro_batches)
+    if structure.told_apart:
+        found: list[Node] = [paced_by_deciding_stages(step)]
+    else:
+        each = in_sequence(*_mean(step, step.later_sends)) if structure.schedule == "1f1b" else stage
+        found = [Repeat(each, later), step.ends()]
+    return [step.first_forward(), *found, _last_backward(step), Idle(BUBBLE, waiting(step), sympy.S.One)]
+
+
+def _last_backward(step: TrainingStep) -> Node:
+    """The last backward pass, beside which gradients are summed over the replicas and may go to the host."""
+    reduction = None if step.structure.zero > 1 else step.gradient_reduction()
+    last = step.backward if reduction is None else Overlap(step.backward, reduction, overlap_dp)
+    return with_gradients(step.structure, last, step.share.updated_parameters)
+
+
+def _mean(step: TrainingStep, sends: Any) -> tuple[Node, Node]:
+    return step.passes_of(lambda count: count / pp, sends)
+
+
+def waiting(step: TrainingStep) -> Node:
+    """What a device waits for: slots of micro-batches with their transfers, and rounds of those that are hidden."""
+    slots = Repeat(in_sequence(*_mean(step, vpp)), step.idle_slots())
+    if step.structure.schedule != "interleaved":
+        return slots
+    transfers = in_sequence(step.transfer("forward"), step.transfer("backward"))
+    return in_sequence(slots, Repeat(transfers, overlap_pp * pp * less_one(vpp)))
+
+
 def split_schedule(step: TrainingStep) -> list[Node | None]:
     """A pipeline with gradients of inputs and of weights as passes of their own.
 
     Gradients are reduced after the pipeline, as far as `overlap_dp` does not allow it beside the schedule.
     """
     structure = step.structure
-    if structure.segments or structure.stages != "even":
+    if structure.told_apart:
         node, ends = split_unequal_stages(step), None
     else:
         node = _split_equal_stages(step)
@@ -74,31 +105,3 @@ def _split_time(step: TrainingStep, times: tuple[Any, ...]) -> Any:
     if pair:
         return dual.dual_pipe_time(forward, inputs, weights, pair[0], step.micro_batches, pp)
     return ZB_TIMES[step.structure.schedule](forward, inputs, weights, step.micro_batches, pp)
-
-
-def paced_by_given_stages(step: TrainingStep) -> Scheduled:
-    """All micro-batches but the first, at the pace of the slowest of the first, the last and the other stages.
-
-    The time of (m - 1)(T_s + l_r T_r + max(l_1 T_l + T_1, l_o T_l, l_p T_l + T_p)) + T_1 + T_p, where T_l is that of a
-    layer, T_s that of the transfers, and T_r that of a recomputed layer, l_r in each stage; by `uneven_stages_time`.
-    """
-    later = less_one(step.micro_batches)
-    layer = in_sequence(
-        *(Repeat(in_sequence(forward, backward), count / num_layers) for forward, backward, count in step.each)
-    )
-    again = in_sequence(*(Repeat(node, count / num_layers) for node, count in step.again))
-    transfers = in_sequence(step.transfer("forward"), step.transfer("backward"))
-    first, last = step.both_ends()
-
-    def rule(layer_time: Any, transfer_time: Any, first_time: Any, last_time: Any, again_time: Any) -> Any:
-        slowest = Max(
-            first_stage_layers * layer_time + first_time,
-            middle_layers() * layer_time,
-            last_stage_layers * layer_time + last_time,
-        )
-        fixed = transfer_time + num_recomputed_layers * again_time
-        return pipe.uneven_stages_time(first_time + last_time, fixed + slowest, step.micro_batches)
-
-    ends = step.micro_batches, step.micro_batches
-    counts = (later * fullest_layers(step.structure), later, *ends, later * num_recomputed_layers)
-    return Scheduled((layer, transfers, first, last, again), counts, rule)

@@ -20,19 +20,21 @@ from ...formulas.language.symbols import (
     overlap_gather,
     overlap_offload,
     overlap_parameters,
+    overlap_pp,
     pp,
     tp,
     vocab_size,
     vpp,
 )
 from ...formulas.parallel import pipeline as pipe
+from ...formulas.parallel import unequal_chunks as pipe_chunks
 from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
-from ...operations.schedule import ZERO, Ends, Idle, Node, Op, Overlap, Repeat, Sequence
+from ...operations.schedule import ZERO, Ends, Node, Op, Overlap, Repeat, Sequence, part
 from ...operations.schedule import sequence as in_sequence
 from ...plans.gradients import gradients_of
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
-from ..memory.multi_token_counts import ANY, copied_parameters
+from ..memory.multi_token_counts import ANY, apart, copied_parameters
 from ..memory.stored_weights import gathered_bytes
 from . import host_offload as transfers
 from .adapted import AdaptedPasses
@@ -43,18 +45,20 @@ from .low_precision import Lowered
 from .multi_token import MultiToken
 from .optimizer_step import Update
 from .overheads import beside_launches, launches_of, with_overheads
-from .pipelines import paced_by_given_stages, split_schedule
+from .passes import of_logits
+from .pipelines import BUBBLE as BUBBLE
+from .pipelines import split_schedule, whole_passes
 from .trained import TrainedPasses
-from .unequal_stages import paced_by_deciding_stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...operations.dealing import Dealing
     from ...plans.structure import Structure
 
 SPLIT_PASSES = ("forward", "inputs", "weights", "pair", "behind")
-BUBBLE = "pipeline/bubble"
-"""Path of the idle term."""
+PLAIN = ("1f1b", "gpipe", "interleaved")
+"""Schedules of whole backward passes, whose transfers between stages `overlap_pp` hides."""
 
 
 class TrainingStep:
@@ -90,6 +94,17 @@ class TrainingStep:
         self.beside: dict[str, tuple[Node | None, Node | None]] = {}
         self.forward, self.backward = self.passes(fullest=structure.splits)
 
+    @cached_property
+    def sends(self) -> Any:
+        """Transfers of a pass that take time of the device: those of all its virtual stages that nothing hides."""
+        return vpp * complement(overlap_pp) if self.structure.schedule in PLAIN else vpp
+
+    @cached_property
+    def later_sends(self) -> Any:
+        """The same of later micro-batches, which under 1F1B wait for transfers that run beside passes."""
+        shown = pipe_chunks.one_f_one_b_shown_share(overlap_pp, pp)
+        return shown if self.structure.schedule == "1f1b" else self.sends
+
     def passes(self, *, fullest: bool) -> tuple[Node, Node]:
         """Both passes of one micro-batch through a stage: one of the mean number of layers, or the fullest.
 
@@ -97,27 +112,32 @@ class TrainingStep:
         """
         return self.passes_of(self.share.layers_of if fullest else (lambda count: count / pp))
 
-    def passes_of(self, layers_of: Callable[[Any], Any]) -> tuple[Node, Node]:
+    def passes_of(
+        self, layers_of: Callable[[Any], Any], sends: Any = None, *, shards: bool = True
+    ) -> tuple[Node, Node]:
         """Both passes of one micro-batch through a stage.
 
         Args:
             layers_of: how many layers the stage has of which the model has a count.
+            sends: how many transfers it waits for; by default what takes time of the device.
+            shards: what sharded parameters and gradients send runs beside it.
         """
-        all_layers = Max(1, layers_of(num_layers)) if self.structure.segments else None
+        sends = self.sends if sends is None else sends
+        all_layers = Max(1, layers_of(num_layers)) if self.structure.told_apart else None
         forwards: list[tuple[Node, Any]] = [(node, layers_of(count)) for node, _, count in self.each]
-        forward = self.stage(forwards, "forward")
+        forward = self.stage(forwards, "forward", sends)
         again: list[tuple[Node, Any]] = [
             (node, num_recomputed_layers * (layers_of(count) / all_layers if all_layers else count / num_layers))
             for node, count in self.again
         ]
-        backward = self.stage(again + self.backward_layers(layers_of), "backward")
-        forward_node, backward_node = self.sharded("forward", forward), self.sharded("backward", backward)
+        backward = self.stage(again + self.backward_layers(layers_of), "backward", sends)
+        forward_node: Node = self.sharded("forward", forward) if shards else forward
+        backward_node: Node = self.sharded("backward", backward) if shards else backward
         if self.structure.splits:
             return forward_node, backward_node
-        launches = self.launches if self.structure.segments or self.structure.stages == "uneven" else {}
         return (
-            beside_launches(self.structure, "forward", forward_node, launches.get("forward")),
-            beside_launches(self.structure, "backward", backward_node, launches.get("backward")),
+            beside_launches(self.structure, "forward", forward_node, self.launches["forward"]),
+            beside_launches(self.structure, "backward", backward_node, self.launches["backward"]),
         )
 
     def backward_layers(self, layers_of: Callable[[Any], Any]) -> list[tuple[Node, Any]]:
@@ -145,24 +165,26 @@ class TrainingStep:
         return {phase: launches_of(phase) for phase in ("forward", "backward")}
 
     @cached_property
+    def dealing(self) -> Dealing:
+        """How layers are dealt to stages."""
+        return dealing_of(self.structure)
+
+    @cached_property
     def deciding(self) -> list[tuple[Node, Node]]:
         """Both passes through each of the stages of which one is the slowest, where stages have other layers."""
-        dealing = dealing_of(self.structure)
-        return [self.passes_of(functools.partial(dealing.on_stage, number=number)) for number in dealing.deciding]
+        on, sends = self.dealing.on_stage, self.later_sends
+        return [self.passes_of(functools.partial(on, number=number), sends) for number in self.dealing.deciding]
 
     def tree(self) -> Node:
         """The whole step."""
-        step = in_sequence(*split_schedule(self) if self.structure.splits else self.whole_passes(), *self.closing())
-        lowered: Node = step if self.structure.products == "half" else Lowered(self.structure)(step)
-        return with_overheads(self.structure, lowered)
-
-    def closing(self) -> list[Node | None]:
-        """What every stage does once the pipeline is empty: the update of the weights, and what is sent around it."""
-        return [
+        step = in_sequence(
+            *split_schedule(self) if self.structure.splits else whole_passes(self),
             self.tied_reduction(),
             self.update(),
             self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
-        ]
+        )
+        lowered: Node = step if self.structure.products == "half" else Lowered(self.structure)(step)
+        return with_overheads(self.structure, lowered)
 
     def work(self) -> Node:
         """What all devices execute together, in no order: every micro-batch passes stages of the mean size."""
@@ -174,32 +196,10 @@ class TrainingStep:
         """Upkeep of the gradients and the optimizer, unless nothing is trained."""
         return None if self.share.updated_parameters == 0 else Update(self).node()
 
-    def whole_passes(self) -> list[Node | None]:
-        """The pipeline of a schedule whose backward passes are whole.
-
-        Unequal stages: the first micro-batch passes all L layers, those after it come at the pace of the slowest stage.
-        Which is slowest is decided with the ends of the model where stages are given or have other kinds of layers.
-        """
-        stage = in_sequence(self.forward, self.backward)
-        later: list[Node] = [Repeat(stage, less_one(self.micro_batches)), self.ends()]
-        if self.structure.segments:
-            later = [paced_by_deciding_stages(self)]
-        elif self.structure.stages == "uneven":
-            later[0] = Repeat(in_sequence(*self.passes(fullest=True)), less_one(self.micro_batches))
-        elif self.structure.stages == "given":
-            later = [paced_by_given_stages(self)]
-        return [self.first_forward(), *later, self.last_backward(), Idle(BUBBLE, stage, self.idle_slots())]
-
     def first_forward(self) -> Node:
         """The first forward pass, beside which ZeRO-1 and 2 may gather the parameters that were updated in shards."""
         gather = self.parameter_gather() if self.structure.zero in (1, 2) else None
         return self.forward if gather is None else Overlap(self.forward, gather, overlap_parameters)
-
-    def last_backward(self) -> Node:
-        """The last backward pass, beside which gradients are summed over the replicas and may go to the host."""
-        reduction = None if self.structure.zero > 1 else self.gradient_reduction()
-        last = self.backward if reduction is None else Overlap(self.backward, reduction, overlap_dp)
-        return transfers.with_gradients(self.structure, last, self.share.updated_parameters)
 
     def ends(self, share: Any = 1, stages: Any = pp) -> Ends:
         """The embedding and the head; `share` of the micro-batches pass those of one device."""
@@ -214,8 +214,11 @@ class TrainingStep:
     def end_passes(self) -> dict[str, tuple[Node, Node]]:
         """The same as passes: forward and backward of the first and of the last stage."""
         first, head, modules = self._end_parts()
-        forward, backward = (in_sequence(*both) for both in zip(head, modules or (None, None), strict=True))
-        return {"first": first, "last": (forward, backward)}
+        ends: dict[str, Any] = {"first": first}
+        if modules and apart(self.structure):
+            ends["modules"] = tuple(part(node, lambda op: not of_logits(op)) for node in modules)
+            modules = part(modules[0], of_logits), part(modules[1], of_logits)
+        return ends | {"last": tuple(in_sequence(*both) for both in zip(head, modules or (None, None), strict=True))}
 
     def _end_parts(self) -> tuple[tuple[Node, Node], tuple[Node, Node], tuple[()] | tuple[Node, Node]]:
         """Forward and backward of what precedes the layers, of the head, and of modules for multi-token prediction."""
@@ -301,13 +304,13 @@ class TrainingStep:
             self.beside[phase] = gather, reduction
         return self.beside[phase]
 
-    def stage(self, layers: list[tuple[Node, Any]], phase: str) -> Sequence:
-        """A device's layers for one micro-batch, and for each virtual stage the transfer to the next.
+    def stage(self, layers: list[tuple[Node, Any]], phase: str, sends: Any) -> Sequence:
+        """A device's layers for one micro-batch, and so many transfers to the next stage.
 
         Every device of a tensor-parallel group sends its 1/t of the activation; without sequence parallelism the
         receivers gather the parts (the scatter-gather optimisation, Narayanan et al. 2021 section 4.1).
         """
-        return in_sequence(*(Repeat(layer, count) for layer, count in layers), Repeat(self.transfer(phase), vpp))
+        return in_sequence(*(Repeat(layer, count) for layer, count in layers), Repeat(self.transfer(phase), sends))
 
     def transfer(self, phase: str) -> Sequence:
         """An activation, or its gradient if layers need it, to the next stage."""

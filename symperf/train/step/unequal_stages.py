@@ -1,4 +1,4 @@
-"""Pipelines of a training step whose stages hold other layers: what the schedule makes of the stages that decide.
+"""Pipelines of a training step whose stages hold other layers, of schedules that take backward passes apart.
 
 Of a stage that decides its passes count, and those of the stages before and behind it, of which one of the mean size
 stands for all. The ends of the model run on the stages that have them. Operations are counted on a stage of the mean
@@ -15,92 +15,23 @@ import sympy
 from ...formulas.language.atoms import Max, Min, above_one, less_one
 from ...formulas.language.symbols import pp
 from ...formulas.memory import stage_memory as each
-from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import unequal_stages as unequal
 from ...formulas.parallel.zero_bubble import excess
 from ...operations.schedule import ZERO, Scheduled, part
 from ...operations.schedule import sequence as in_sequence
 from ..memory.device_share import dealing_of
 from .passes import of_weights, pair_passes
+from .scheduled_parts import FORWARD, INPUTS, WEIGHTS, Parts, Sides
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from ...operations.schedule import Node
     from .step import TrainingStep
 
 IN_FLIGHT = {"zero-bubble": pp, "zb-h2": pp + less_one(pp), "zero-bubble-2p": 2 * pp}
 """Micro-batches that a device holds."""
-FORWARD, INPUTS, WEIGHTS = "forward", "inputs", "weights"
 MIDDLE = 1
 """Place of the device in the middle among those of DualPipe that decide."""
-
-
-class Parts:
-    """Passes under names, by which a rule asks for their times.
-
-    Args:
-        hosted: what the host's pace makes of a pass, by the last part of its name.
-    """
-
-    def __init__(self, hosted: Callable[[str, Node], Node] = lambda _, node: node) -> None:
-        self.hosted = hosted
-        self.nodes: dict[str, Node] = {}
-        self.counts: list[Any] = []
-
-    def add(self, name: str, node: Node, count: Any = ZERO) -> None:
-        """A pass that is run `count` times."""
-        self.nodes[name] = self.hosted(name.rpartition("/")[2], node)
-        self.counts.append(count)
-
-    def add_passes(self, name: str, passes: tuple[Node, Node], count: Any = ZERO) -> None:
-        """A forward pass, and a backward one in gradients of inputs and of weights."""
-        forward, backward = passes
-        self.add(f"{name}/{FORWARD}", forward, count)
-        self.add(f"{name}/{INPUTS}", part(backward, lambda op: not of_weights(op)), count)
-        self.add(f"{name}/{WEIGHTS}", part(backward, of_weights), count)
-
-    def scheduled(self, rule: Callable[[Mapping[str, Any]], Any]) -> Scheduled:
-        """All passes, with a rule from their times by name."""
-        names = tuple(self.nodes)
-        return Scheduled(
-            tuple(self.nodes.values()),
-            tuple(self.counts),
-            lambda *times: rule(dict(zip(names, times, strict=True))),
-        )
-
-
-def paced_by_deciding_stages(step: TrainingStep) -> Scheduled:
-    """All micro-batches but the first, as the stages that decide see them, and both ends.
-
-    Under 1F1B by `one_f_one_b_later_time`, at most at the pace of the slowest stage, which is that of other schedules.
-    """
-    dealing, parts, m = dealing_of(step.structure), Parts(), step.micro_batches
-    alternates = step.structure.schedule == "1f1b"
-    for k, (number, (forward, backward)) in enumerate(zip(dealing.deciding, step.deciding, strict=True)):
-        parts.add(f"{k}/forward", forward)
-        parts.add(f"{k}/backward", backward)
-        if alternates and number != pp:
-            behind = step.passes_of(functools.partial(dealing.behind, number=number))
-            parts.add(f"{k}/behind", in_sequence(*behind))
-    parts.add("mean", in_sequence(*step.passes(fullest=False)), less_one(m))
-    for end, passes in step.end_passes().items():
-        for phase, node in zip(("forward", "backward"), passes, strict=True):
-            parts.add(f"{end}/{phase}", node, m)
-
-    def rule(times: Mapping[str, Any]) -> Any:
-        later, paces = [], []
-        last = times["last/forward"] + times["last/backward"]
-        for k, number in enumerate(dealing.deciding):
-            one, two = (_with_ends(times, f"{k}/{phase}", number) for phase in ("forward", "backward"))
-            behind = _behind(number) * times.get(f"{k}/behind", ZERO) + above_one(pp / number) * last
-            paces.append(one + two)
-            later.append(unequal.one_f_one_b_later_time(one, two, behind, m, pp, number))
-        slowest = pipe.uneven_stages_time(ZERO, Max(*paces), m)
-        ends = times["first/forward"] + times["first/backward"] + last
-        return ends + (Min(slowest, Max(*later)) if alternates else slowest)
-
-    return parts.scheduled(rule)
 
 
 def split_unequal_stages(step: TrainingStep) -> Scheduled:
@@ -125,18 +56,17 @@ def _zero_bubble(step: TrainingStep) -> Scheduled:
     formula = unequal.zero_bubble_stage_flush_time if flush else unequal.zero_bubble_stage_time
 
     def rule(times: Mapping[str, Any]) -> Any:
-        found = []
-        first_weights = _with_ends(times, f"0/{WEIGHTS}", numbers[0])
-        last = times[f"last/{FORWARD}"] + times[f"last/{INPUTS}"]
+        found, sides = [], Sides(times, step.structure.module_stage)
+        first_weights = times[f"0/{WEIGHTS}"] + sides.on(numbers[0], WEIGHTS)
         for k, number in enumerate(numbers):
             forward, inputs, weights = (
-                _with_ends(times, f"{k}/{phase}", number) for phase in (FORWARD, INPUTS, WEIGHTS)
+                times[f"{k}/{phase}"] + sides.on(number, phase) for phase in (FORWARD, INPUTS, WEIGHTS)
             )
             before, back = (
-                less_one(number) * times.get(f"{k}/before/{phase}", ZERO) + above_one(number) * times[f"first/{phase}"]
+                less_one(number) * times.get(f"{k}/before/{phase}", ZERO) + sides.before(number, phase)
                 for phase in (FORWARD, INPUTS)
             )
-            behind = _behind(number) * times.get(f"{k}/behind", ZERO) + above_one(pp / number) * last
+            behind = excess(pp, number) * times.get(f"{k}/behind", ZERO) + sides.behind(number, FORWARD, INPUTS)
             in_flight = IN_FLIGHT[step.structure.schedule]
             found.append(
                 formula(forward, inputs, weights, before, back, behind, first_weights, m, pp, in_flight, number)
@@ -246,15 +176,3 @@ def _mean_and_ends(step: TrainingStep, count: Any, of_ends: Any = None) -> Parts
     for end, passes in step.end_passes().items():
         parts.add_passes(end, passes, count if of_ends is None else of_ends)
     return parts
-
-
-def _with_ends(times: Mapping[str, Any], name: str, number: Any) -> Any:
-    """The time of a pass on a stage, with that of the ends of the model if it has them."""
-    phase = name.rpartition("/")[2]
-    first, last = each.is_first_stage(number), each.is_last_stage(number, pp)
-    return times[name] + first * times[f"first/{phase}"] + last * times[f"last/{phase}"]
-
-
-def _behind(number: Any) -> Any:
-    """How many stages are behind one."""
-    return excess(pp, number)
