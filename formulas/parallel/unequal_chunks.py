@@ -64,7 +64,7 @@ def round_wait_time(chunk_time: Any, round_time: Any, stages: Any) -> Any:
     glyph="T_{il,i}",
     dimension=SECOND,
     source=NARAYANAN,
-    increasing="before_time micro_batches stage_time wait_time",
+    increasing="before_time behind_time micro_batches stage_time wait_time",
 )
 def interleaved_device_time(
     stage_time: Any,

@@ -200,7 +200,7 @@ UNDECIDED: dict[tuple[str, str], str] = {
         ("interleaved_device_time", symbol): "own passes are work, and leave less to wait for; a difference has no sign"
         for symbol in (
             *("first_forward_time", "first_backward_time", "last_forward_time", "last_backward_time"),
-            *("stages", "stage_number", "behind_time"),
+            *("stages", "stage_number"),
         )
     },
     ("zero_bubble_h2_idle_time", "forward_time"): "slower forward passes fill the start and lengthen the end",
