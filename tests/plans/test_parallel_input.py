@@ -82,7 +82,7 @@ ILLEGAL: list[tuple[str, dict[str, Any], str]] = [
         "layout: found 't' first and 0 of E, expected E .embedding. first",
     ),
     ("loss twice", {"pp": 2, "layout": "Et*16L|t*16L"}, "layout: found 'L' last and 2 of L, expected L .loss. last"),
-    ("a number", {"pp": 2, "layout": 4}, "layout: found 4, expected a text such as"),
+    ("a number", {"pp": 2, "layout": 4}, "layout: found 4, expected a text: what every stage has"),
     (
         "modules of a model without",
         {"pp": 2, "layout": "Et*16|t*16mL"},
