@@ -10,6 +10,7 @@ from ..evaluation.base_run import ALIASES
 from ..plans.grammar import Node, evaluate, number, predicate
 from ..plans.host_rules import check_host
 from ..plans.plan import FIELDS, LARGEST, NUMBERS, Plan, require_modelled
+from ..plans.stage_layout import stages_of
 from ..plans.validity import (
     ABSENT,
     CHOICE_RULES,
@@ -240,6 +241,8 @@ def _representative(
         if field.form != "none":
             fields[name] = first.get(name, 1 if name in question.derived else fixed[name])
     vpp = fields.pop("vpp")
+    if fields["layout"]:
+        return Plan(**fields, pp=int(fixed["pp"])).with_micro_batch(1)
     interleaved: dict[str, Any] = {"vpp": 2, "pp": 2}
     several = fields["schedule"] == "interleaved" or (fields["schedule"] is None and vpp > 1)
     return Plan(**fields, **(interleaved if several else {})).with_micro_batch(1)
@@ -251,6 +254,7 @@ def _broken_plan_rule(base: Base, question: SweepQuestion, choices: Mapping[str,
     if {"vpp", "pp"} & question.given():
         return None
     asked = schedule_flags(values["schedule"]) | {name: values[name] for name in ("vpp", "pp")}
+    asked["layout_stages"] = len(stages_of(values["layout"])) if values["layout"] else 0
     return next((rule.name for rule in PLAN_RULES if not rule.holds(asked)), None)
 
 

@@ -58,7 +58,7 @@ def some_values(field: Field) -> list[Any]:
     if field.kind == "flag":
         return [*found, False, True]
     if field.kind == "text":
-        return [*found, "Et*6|t*6L", "Et*3|t*3|t*4|ttL"]
+        return [*found, "Et*6|t*6L", "Et*7|t*5L"]
     return [*found, *(field.training or field.choices)]
 
 
