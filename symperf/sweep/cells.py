@@ -15,14 +15,12 @@ from ..plans.validity import (
     CHOICE_RULES,
     IMPOSSIBLE,
     NAMES,
-    PLAN_RULES,
     RULES,
     BrokenRuleError,
     divided_sizes,
     flags,
     model_flags,
     reason_of,
-    schedule_flags,
 )
 from ..systems.quantities import check_number
 from ..systems.units import COUNT
@@ -250,8 +248,13 @@ def _broken_plan_rule(base: Base, question: SweepQuestion, choices: Mapping[str,
     values = {**_plan_fields(base), **choices}
     if {"vpp", "pp"} & question.given():
         return None
-    asked = schedule_flags(values["schedule"]) | {name: values[name] for name in ("vpp", "pp")}
-    return next((rule.name for rule in PLAN_RULES if not rule.holds(asked)), None)
+    try:
+        Plan(**values)
+    except BrokenRuleError as error:
+        return reason_of(error)
+    except InputError:
+        pass
+    return None
 
 
 def _plan_fields(base: Base) -> dict[str, Any]:
