@@ -86,18 +86,16 @@ def _every_formula() -> Cited:
 
 
 def _train(options: argparse.Namespace) -> Cited:
-    from ..book.used import training_formulas
-    from ..models.model import Model
-    from ..runs.training_run import Run
-    from ..systems.system import System
-    from .settings import parse_values, plan_of
+    from ..book.used import inference_formulas, training_formulas
+    from .train import ask
 
-    values = parse_values(options.set)
-    plan = plan_of(options, values)
-    batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
-    model, system = Model.load(options.model, options.ignore_key), System.load(options.system)
-    run = Run(model, system, plan, batch=batch, sequence=sequence, values=values)
-    return training_formulas(run.structure)
+    asked = ask(options)
+    if asked.step is None:
+        return training_formulas(asked.answer.structure)
+    found = {pair for run in asked.step.passes.values() for pair in training_formulas(run.structure)}
+    if asked.step.generation is not None:
+        found |= set(inference_formulas(asked.step.generation.run.structure))
+    return sorted(found)
 
 
 def _infer(options: argparse.Namespace) -> Cited:

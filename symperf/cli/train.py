@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..common.errors import InputError
 from ..models.sounds import parse_media
@@ -18,8 +18,27 @@ from .tuning import told_of, tuning_of
 if TYPE_CHECKING:
     import argparse
 
+    from ..frameworks.settings import FrameworkSettings
     from ..models.model import Model
+    from ..runs.tuning import Tuning
     from ..timeline.chrome import Timeline
+    from ..train.document_lengths import Documents
+
+
+class Asked(NamedTuple):
+    """What a command line asks for.
+
+    Attributes:
+        answer: the step, or the update of a method's.
+        step: the step of a method that runs several models.
+        documents: that share sequences.
+        settings: of a framework's file.
+    """
+
+    answer: Run
+    step: Tuning | None
+    documents: Documents | None
+    settings: FrameworkSettings | None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -28,6 +47,19 @@ def run(options: argparse.Namespace) -> int:
     from ..report.documents import DocumentAnswers
 
     check_timeline(options)
+    answer, step, documents, settings = ask(options)
+    told = None if documents is None else DocumentAnswers(answer, documents)
+    print_run(answer, report, options, beside={"documents": told, "from": settings, **told_of(step)})
+    write_timeline(options, lambda: _timeline(answer))
+    return 0
+
+
+def ask(options: argparse.Namespace) -> Asked:
+    """The run that the options ask for.
+
+    Raises:
+        InputError: something is missing, an impossible plan, an unknown name or a value out of range.
+    """
     settings = fill_in(options)
     values = parse_values(options.set)
     require(options, values)
@@ -44,10 +76,7 @@ def run(options: argparse.Namespace) -> int:
     work = {"batch": batch, "sequence": sequence, "stack": options.stack}
     step = tuning_of(options, model, system, plan, images=images, **work, values=values)
     answer = step.update if step else Run(model, system, plan, **work, images=images, values=values)
-    told = None if documents is None else DocumentAnswers(answer, documents)
-    print_run(answer, report, options, beside={"documents": told, "from": settings, **told_of(step)})
-    write_timeline(options, lambda: _timeline(answer))
-    return 0
+    return Asked(answer, step, documents, settings)
 
 
 def _timeline(answer: Run) -> Timeline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import os
 import re
@@ -127,7 +128,8 @@ def test_a_book_is_written(call: Any, tmp_path: Path, kind: str, begin: bytes) -
         ("cite work_tme", "cite: unknown formula 'work_tme'; did you mean work_time"),
         ("cite zzz", "cite: unknown formula 'zzz', expected a formula, a key of a source, train"),
         ("cite list models", "cite: found 'list', expected train"),
-        ("cite work_time train gpt2", "train: the following arguments are required"),
+        ("cite train gpt2", "train: the following arguments are required: -s/--system, --batch"),
+        ("cite work_time train gpt2", "cite: found 'work_time' beside a run"),
         ("cite --all work_time", "cite: found 'work_time' beside --all"),
         ("cite work_time " + " ".join(RUN), "cite: found 'work_time' beside a run"),
         ("cite --all " + " ".join(RUN), "cite: found --all beside a run"),
@@ -181,7 +183,7 @@ def called(run: Run) -> set[str]:
     step_tree.cache_clear()
     sys.setprofile(note)
     try:
-        build(run.structure)
+        contextvars.Context().run(build, run.structure)  # in which no formula is remembered
     finally:
         sys.setprofile(None)
     return seen
@@ -215,6 +217,16 @@ def test_an_inference_is_cited(call: Any) -> None:
     assert "kv_cache_bytes" in names
     assert "adam_bytes" not in names
     assert data(call, "cite", *run) == data(call, "cite", *run)
+
+
+def test_a_method_cites_the_formulas_of_all_that_it_runs(call: Any) -> None:
+    """The passes of each of its models, and the generation."""
+
+    def names(*flags: str) -> set[str]:
+        return {row["name"] for row in data(call, "cite", *RUN, *flags)["formulas"]}
+
+    assert "adam_bytes" in names("--method", "grpo", "--prompt", "1024")
+    assert "kv_cache_bytes" in names("--method", "grpo", "--prompt", "1024") - names("--method", "dpo")
 
 
 def test_flags_of_cite_stand_before_the_run_and_those_of_the_run_after(call: Any) -> None:

@@ -26,9 +26,7 @@ shard_variation = add(
     domain=ZERO_UP,
 )
 mean_length = add("formal", "mean_length", r"\bar{l}", "Mean tokens of a document, over documents.", domain=POSITIVE)
-squared_length = add(
-    "formal", "squared_length", "l_{sq}", "Mean square of the tokens of a document.", domain=POSITIVE
-)
+squared_length = add("formal", "squared_length", "l_{sq}", "Mean square of the tokens of a document.", domain=POSITIVE)
 squared_excess = add(
     "formal",
     "squared_excess",
