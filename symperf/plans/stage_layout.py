@@ -92,8 +92,8 @@ def _check(stages: Sequence[str]) -> None:
             where = "first" if letter == "E" else "last"
             found = letters[0 if letter == "E" else -1] if letters else ""
             raise InputError(
-                f"layout: expected {letter} ({MEANINGS[letter]}) {where} and nowhere else, found "
-                f"{quote(found)} there and {letters.count(letter)} of {letter}"
+                f"layout: found {quote(found)} {where} and {letters.count(letter)} of {letter}, "
+                f"expected {letter} ({MEANINGS[letter]}) {where} and nowhere else"
             )
     modules = [k for k, stage in enumerate(stages) if "m" in stage]
     if modules and ("t" in letters[letters.index("m") :] or len(modules) > 1):

@@ -76,8 +76,16 @@ ILLEGAL: list[tuple[str, dict[str, Any], str]] = [
     ("no count", {"pp": 2, "layout": "Et*|t*16L"}, "layout: found '.|' in .*, expected a whole number behind"),
     ("an open parenthesis", {"pp": 2, "layout": "E(t|t*16L"}, "layout: found '.' in .*, expected a . behind it"),
     ("too long", {"pp": 2, "layout": "E(t*99999)*99999|L"}, "layout: found more than 100000 letters"),
-    ("no embedding", {"pp": 2, "layout": "t*16|t*16L"}, "layout: expected E .embedding. first and nowhere else"),
-    ("loss twice", {"pp": 2, "layout": "Et*16L|t*16L"}, "layout: expected L .loss. last and nowhere else"),
+    (
+        "no embedding",
+        {"pp": 2, "layout": "t*16|t*16L"},
+        "layout: found .t. first and 0 of E, expected E ",
+    ),
+    (
+        "loss twice",
+        {"pp": 2, "layout": "Et*16L|t*16L"},
+        "layout: found .L. last and 2 of L, expected L ",
+    ),
     ("a number", {"pp": 2, "layout": 4}, "layout: found 4, expected a text such as"),
     (
         "modules of a model without",
