@@ -2,7 +2,7 @@
 
 A sequence of s tokens is packed with documents of lengths l, of whose law the moments are known. A kernel for sequences
 of unequal lengths computes the pairs inside of documents alone. So a token costs what its own document has, and long
-documents weigh by their tokens: l_d = E[l^2] / E[l].
+documents weigh by their tokens: l_doc = E[l^2] / E[l].
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def token_document_length(mean_length: Any, squared_length: Any) -> Any:
     Assumes: documents are drawn from one law; a sequence has the law's mean work for its tokens.
 
     Source: a document of l tokens has a part l / E[l] of the tokens and l for each: the law of lengths weighted by
-    length. That attention costs a sequence the sum of l^2 of its documents: Wang et al. 2025 section 2.
+    length. That attention costs a sequence the sum of l^2 of its documents: Wang et al. 2025.
 
     >>> token_document_length(100, 12500), token_document_length(100, 10000)
     (125, 100)
@@ -48,18 +48,18 @@ def token_document_length(mean_length: Any, squared_length: Any) -> Any:
     curvature="affine",
 )
 def packed_pairs(sequence: Any, document_length: Any, visible_pairs: Any) -> Any:
-    """Pairs in a sequence packed with documents, from those n of one document of l_d tokens: n s / l_d.
+    """Pairs in a sequence packed with documents, from those n of one document of l_doc tokens: n s / l_doc.
 
     Assumes: a mask keeps documents apart, and a kernel skips what it hides (flash_attn_varlen_func). Exact for all
-    pairs and for causal ones, whatever the lengths: s l_d and s (l_d + 1) / 2. Of windows it is an upper bound, exact
-    where documents are alike: the mean pairs of a token are concave in the length of its document.
+    pairs and for causal ones, whatever the lengths: s l_doc and s (l_doc + 1) / 2. Of windows it is an upper bound,
+    exact where documents are alike: the mean pairs of a token are concave in the length of its document.
 
     Source: the sum of l (l + 1) / 2 over documents of s tokens together is s (E[l^2] / E[l] + 1) / 2.
 
     >>> from sympy import symbols
-    >>> s, l = symbols("s l_d")
+    >>> s, l = symbols("s l_doc")
     >>> packed_pairs(s, l, l * (l + 1) / 2)
-    s*(l_d + 1)/2
+    s*(l_doc + 1)/2
     """
     return sequence / document_length * visible_pairs
 
@@ -73,15 +73,15 @@ def packed_pairs(sequence: Any, document_length: Any, visible_pairs: Any) -> Any
     curvature="concave",
 )
 def attention_variation(squared_excess: Any, document_length: Any, mean_length: Any, sequence: Any) -> Any:
-    """Relative standard deviation of the attention work of a packed sequence: sqrt(V_l / (E[l] s)) / (l_d + 1).
+    """Relative standard deviation of the attention work of a packed sequence: sqrt(V_l / (E[l] s)) / (l_doc + 1).
 
-    V_l = E[(l (l + 1) - (l_d + 1) l)^2] is the mean square of what a document has beyond a mean one of its tokens.
+    V_l = E[(l (l + 1) - (l_doc + 1) l)^2] is the mean square of what a document has beyond a mean one of its tokens.
 
     Assumes: s is many documents, which are independent; effects of the ends of sequences are left out.
 
-    Source: of the s / E[l] documents of a sequence the excesses l (l + 1) - (l_d + 1) l have mean 0, so that their sum
-    has the variance s V_l / E[l], and the work has it beside the constant (l_d + 1) s: the central limit theorem of
-    renewal reward processes. That it differs, and what waits for it: Wang et al. 2025 section 3.
+    Source: of the s / E[l] documents of a sequence the excesses l (l + 1) - (l_doc + 1) l have mean 0, so that their
+    sum has the variance s V_l / E[l], and the work has it beside the constant (l_doc + 1) s: the central limit theorem
+    of renewal reward processes. That it differs, and what waits for it: Wang et al. 2025.
 
     >>> attention_variation(0, 100, 100, 4096), attention_variation(10**6, 99, 100, 10000)
     (0, 1/100)
@@ -98,7 +98,7 @@ def attention_variation(squared_excess: Any, document_length: Any, mean_length: 
     curvature="concave",
 )
 def uneven_share(document_variation: Any, batch: Any, ranks: Any) -> Any:
-    """What the largest of q sets of B sequences has beyond the mean one: at most 1.178 kappa_d sqrt(log2(q) / B).
+    """What the largest of q sets of B sequences has beyond the mean one: at most 1.178 kappa_doc sqrt(log2(q) / B).
 
     B may be a part of a sequence. Sets are what waits for each other: the sequences of replicas in a step, those of
     micro-batches in a pipeline, the parts of one that devices of context parallelism have.

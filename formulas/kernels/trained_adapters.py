@@ -162,7 +162,7 @@ def magnitude_backward_bytes(elements: Any) -> Any:
     curvature="convex",
 )
 def stored_weights_memory(parameters: Any) -> Any:
-    """Bytes of frozen weights that are stored in few bits, with their scales: N (w_q + w_qs / B_nf).
+    """Bytes of frozen weights that are stored in few bits, with their scales: N (w_nf + w_qs / B_nf).
 
     Assumes: a scale for each B_nf = 64 values; quantised again, a scale has 8 bits and a share of 32 for each 256 of
     them, so that a value has 4.127 bits.
@@ -185,7 +185,7 @@ def stored_weights_memory(parameters: Any) -> Any:
     curvature="convex",
 )
 def widened_weights_bytes(parameters: Any) -> Any:
-    """Bytes to widen stored weights before a product: N (w_q + w_s / B_nf + w_w).
+    """Bytes to widen stored weights before a product: N (w_nf + w_s / B_nf + w_w).
 
     Assumes: one kernel reads values and scales in FP32 and writes weights in the format of products, which the product
     then reads, in the forward pass and again in the backward pass.

@@ -33,7 +33,7 @@ def linear_parameters(in_features: Any, out_features: Any) -> Any:
 
 
 @formula(
-    glyph="V_t",
+    glyph="V_{pad}",
     dimension=ONE,
     source=SHOEYBI,
     increasing="vocab_size",

@@ -44,13 +44,13 @@ def one_way_time(stage_time: Any, before_time: Any, behind_time: Any, micro_batc
     increasing="round_time",
 )
 def round_wait_time(chunk_time: Any, round_time: Any, stages: Any) -> Any:
-    """Time that a device waits for a micro-batch to come round to its next chunk: max(R - p T_c, 0).
+    """Time that a device waits for a micro-batch to come round to its next chunk: max(R - p T_chk, 0).
 
     Assumes: p micro-batches pass a chunk before the next one, as in Megatron-LM's order; R is the way through p chunks
     from this one on, with its transfers.
 
-    Source: derivation from the order of Narayanan et al. 2021 section 2.2.2: p passes of a chunk take p T_c, after
-    which the first of them must have passed all other devices. Written max(R, p T_c) - p T_c. Equal chunks whose
+    Source: derivation from the order of Narayanan et al. 2021 section 2.2.2: p passes of a chunk take p T_chk, after
+    which the first of them must have passed all other devices. Written max(R, p T_chk) - p T_chk. Equal chunks whose
     transfers take none of a device's time wait for p transfers.
 
     >>> round_wait_time(1, 4, 4), round_wait_time(1, 5, 4), round_wait_time(2, 4, 4)
@@ -79,11 +79,11 @@ def interleaved_device_time(
     stages: Any,
     stage_number: Any,
 ) -> Any:
-    """Time of interleaved 1F1B as device i sees it: P + m_b T + T_w + max(Y - A_f, 0) + max(Y - A_b, 0).
+    """Time of interleaved 1F1B as device i sees it: P + m_b T + T_wait + max(Y - A_f, 0) + max(Y - A_b, 0).
 
     A = k T_last + l T_first of either direction, where k = min(2 (p - i), p - 1) and l = max(p - 2i + 1, 0): what the
-    device runs between the first micro-batch's pass of its last chunk and its gradient. T_w is `round_wait_time` of all
-    rounds, both ways.
+    device runs between the first micro-batch's pass of its last chunk and its gradient. T_wait is `round_wait_time` of
+    all rounds, both ways.
 
     Assumes: p divides m_b and m_b > p; with m_b = p Megatron-LM runs all forward passes first (`one_way_time`).
 

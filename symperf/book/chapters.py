@@ -147,6 +147,7 @@ CHAPTERS = (
             "model_state": "Model state",
             "saved_activations": "Saved activations",
             "stage_memory": "Memory by stage",
+            "reserved_memory": "Memory held beside tensors",
             "offload": "Offload to the host",
             "serving_memory": "What fits when serving",
         },

@@ -96,7 +96,7 @@ def test_a_step_with_documents_is_the_one_without_where_each_fills_a_sequence() 
 
 
 def test_model_flops_count_every_pair_of_a_document() -> None:
-    """4 b s l_d h a layer forward, three times that with gradients."""
+    """4 b s l_doc h a layer forward, three times that with gradients."""
     whole, short = step(), step(document_length=512.0)
     pairs = 3 * 4 * 16 * S * (S - 512) * 4096 * 32
     assert whole.value("model_flops") - short.value("model_flops") == pytest.approx(pairs, rel=1e-9)
@@ -133,7 +133,7 @@ def attention_of(draw: random.Random, sequences: int, sequence: int) -> list[flo
 
 
 def test_replicas_wait_for_the_one_with_the_most_attention() -> None:
-    """The closed form is above what drawn documents give, and at most 2.2 times it (0.48 of the bound for two)."""
+    """Drawn documents wait for 0.4 to 1.1 of the closed form: a bound of the mean, 0.48 of which two replicas reach."""
     draw, sequence, each = random.Random(0), 32768, 4
     documents = Documents(uniform(2000, 0.9, sequence), sequence)
     for replicas in (2, 8, 32):

@@ -15,7 +15,7 @@ adapter_passes = add(
 base_element_bytes = add(
     "format",
     "base_element_bytes",
-    "w_{q}",
+    "w_{nf}",
     "Bytes of a value of a frozen weight that is stored in few bits.",
     BYTE,
     POSITIVE,

@@ -85,12 +85,12 @@ bottleneck_time = add(
 before_time = add(
     "formal", "before_time", "P_{bef}", "Time of one micro-batch before a stage, both ways or one.", SECOND, ZERO_UP
 )
-stage_time = add("formal", "stage_time", "T_s", "Time of one micro-batch on one device, or one way.", SECOND, ZERO_UP)
-chunk_time = add("formal", "chunk_time", "T_c", "Time of one pass of a virtual stage.", SECOND, ZERO_UP)
+stage_time = add("formal", "stage_time", "T_{stg}", "Time of one micro-batch on one device, or one way.", SECOND, ZERO_UP)
+chunk_time = add("formal", "chunk_time", "T_{chk}", "Time of one pass of a virtual stage.", SECOND, ZERO_UP)
 round_time = add(
     "formal", "round_time", "R_c", "Time from a device's virtual stage to its next one, one way.", SECOND, ZERO_UP
 )
-wait_time = add("formal", "wait_time", "T_w", "Time that a device waits in all rounds.", SECOND, ZERO_UP)
+wait_time = add("formal", "wait_time", "T_{wait}", "Time that a device waits in all rounds.", SECOND, ZERO_UP)
 first_forward_time = add(
     "formal", "first_forward_time", "T_{f,c1}", "Forward time of a device's first virtual stage.", SECOND, ZERO_UP
 )

@@ -84,7 +84,7 @@ cut_efficiency = add(
 cut_kept = add(
     "efficiency",
     "cut_kept",
-    r"\varphi",
+    "k_{cut}",
     "Part of the blocks of logits whose gradients such a loss computes; in the others every probability is next to 0.",
     domain=POSITIVE,
 )
