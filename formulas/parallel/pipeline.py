@@ -226,6 +226,8 @@ def fullest_of_given_layers(first_layers: Any, middle_layers: Any, last_layers: 
 
     Source: the definition, as Megatron-LM's options for the layers of the first and the last stage have it.
 
+    Reference only: a prediction takes every stage with its own layers (`one_f_one_b_later_time`).
+
     >>> fullest_of_given_layers(7, 8, 7)
     8
     """

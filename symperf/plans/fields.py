@@ -175,7 +175,7 @@ class Field:
     def _text(self, value: Any) -> str:
         assert self.reader is not None
         if not isinstance(value, str):
-            raise InputError(f"{self.name}: found {quote(value)}, expected a text such as {quote(self.metavar)}")
+            raise InputError(f"{self.name}: found {quote(value)}, expected a text: {self.sentence}")
         return self.reader(value)
 
     def _list(self, value: Any, *, training: bool) -> str | None:

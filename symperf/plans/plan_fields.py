@@ -202,7 +202,7 @@ class PlanFields:
         "text",
         "what every stage has, in Megatron-LM's notation: E embedding, t layer, m multi-token prediction, L loss",
         inference="refused",
-        metavar="E|t*3|(tt|)*2tL",
+        metavar="LAYOUT",
         reader=canonical,
     )
     zero_shards: int | None = plan_field(

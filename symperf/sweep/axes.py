@@ -7,7 +7,7 @@ point by point, by the rules of `validity`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,15 +57,20 @@ class Axis:
             return values
         return tuple(None if open_ else value for value, open_ in zip(values.tolist(), self.unset[name], strict=True))  # type: ignore[union-attr]
 
-    def forms(self) -> dict[str, Sequence[Any]]:
+    def forms(self, decisive: Collection[str] = ()) -> dict[str, Sequence[Any]]:
         """What decides the form of the cost at each position, by member; of members that change numbers only, nothing.
 
         Of a number it is whether it is above 1, or given (see `Field.form`); of a choice the choice itself.
+
+        Args:
+            decisive: numbers each of whose values has a form of its own here.
         """
         found: dict[str, Sequence[Any]] = {}
         for name, values in self.members.items():
             if isinstance(values, tuple):
                 found[name] = values
+            elif name in decisive:
+                found[name] = values.tolist()
             elif name in NUMBERS and NUMBERS[name].form != "none":
                 found[name] = [NUMBERS[name].form_of(value) for value in self.labels(name)]
         return found

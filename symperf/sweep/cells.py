@@ -15,14 +15,12 @@ from ..plans.validity import (
     CHOICE_RULES,
     IMPOSSIBLE,
     NAMES,
-    PLAN_RULES,
     RULES,
     BrokenRuleError,
     divided_sizes,
     flags,
     model_flags,
     reason_of,
-    schedule_flags,
 )
 from ..systems.quantities import check_number
 from ..systems.units import COUNT
@@ -156,6 +154,8 @@ def cell(base: Base, question: SweepQuestion, choices: Mapping[str, Any], first:
     derived = _with_stand_ins(base, question, first)
     if "encoder_sequence" not in scalars and "encoder_sequence" not in question.given():
         derived["encoder_sequence"] = Node("name", ("sequence",))
+    if structure.chunks and first.get("vpp") == 1:  # the layout says it, as in a plan
+        derived["vpp"] = number("layout_stages / pp", ["layout_stages", "pp"], "vpp")
     kept = {}
     for name, node in rules.items():
         names = node.names()
@@ -207,6 +207,8 @@ def _bind(
     scalars = {name: value for name, (value, _) in bound.items()}
     scalars |= {name: float(value) for name, value in {**base.work, **sizes}.items()}
     scalars |= {name: field.number(_plan_fields(base)) for name, field in NUMBERS.items()}
+    if plan.layout is not None:
+        scalars["vpp"] = float(plan.vpp)
     scalars |= {name: float(value) for name, value in flags(plan, len(system.tiers)).items()}
     scalars |= {name: float(value) for name, value in model_flags(model.sizes).items()}
     scalars |= {name: float(value) for name, value in divided_sizes(model.sizes).items() if name not in sizes}
@@ -229,7 +231,8 @@ def _representative(
 ) -> Plan:
     """A plan of the cell's form: its choices, and of its numbers those that decide the form.
 
-    Degrees are checked point by point, so that all others are 1; `vpp` and `pp` are as the schedule needs them.
+    Degrees are checked point by point, so that all others are 1; `vpp` and `pp` are as the schedule or the layout needs
+    them.
     """
     fixed, given = _plan_fields(base), question.given()
     for name, field in FIELDS.items():
@@ -239,6 +242,8 @@ def _representative(
     for name, field in NUMBERS.items():
         if field.form != "none":
             fields[name] = first.get(name, 1 if name in question.derived else fixed[name])
+    if fields["layout"] is not None:
+        return Plan(**fields, pp=first.get("pp", fixed["pp"])).with_micro_batch(1)
     vpp = fields.pop("vpp")
     interleaved: dict[str, Any] = {"vpp": 2, "pp": 2}
     several = fields["schedule"] == "interleaved" or (fields["schedule"] is None and vpp > 1)
@@ -250,8 +255,13 @@ def _broken_plan_rule(base: Base, question: SweepQuestion, choices: Mapping[str,
     values = {**_plan_fields(base), **choices}
     if {"vpp", "pp"} & question.given():
         return None
-    asked = schedule_flags(values["schedule"]) | {name: values[name] for name in ("vpp", "pp")}
-    return next((rule.name for rule in PLAN_RULES if not rule.holds(asked)), None)
+    try:
+        Plan(**{name: values[name] for name in ("pp", "vpp", "schedule", "layout")})
+    except BrokenRuleError as error:
+        return reason_of(error)
+    except InputError:
+        pass
+    return None
 
 
 def _plan_fields(base: Base) -> dict[str, Any]:

@@ -144,6 +144,8 @@ class Sweep:
         schedules = next((a.members["schedule"] for a in self.axes if "schedule" in a.members), None)
         if "vpp" in trees and None in (schedules if schedules is not None else [self.base.plan.get("schedule")]):
             raise InputError("derived vpp: needs a schedule, which is otherwise chosen by vpp")
+        if "pp" in trees and self._laid_out:
+            raise InputError("derived pp: how a layout is dealt changes the closed form, expected a list of values")
         if "cp" in trees:
             raise InputError("derived cp: whether it is above 1 changes the closed form, expected a list of values")
         return trees
@@ -181,13 +183,19 @@ class Sweep:
 
     # --- cells
 
+    @property
+    def _laid_out(self) -> bool:
+        """Whether a layout says what stages have, somewhere: how many devices it is dealt to changes the form."""
+        axes = next((a.members["layout"] for a in self.axes if "layout" in a.members), None)
+        return any(text is not None for text in (axes if axes is not None else [self.base.plan.get("layout")]))
+
     @cached_property
     def _groups(self) -> list[list[tuple[dict[str, Any], Array]]]:
         """Per axis, its choices and the positions that have them."""
         found: list[list[tuple[dict[str, Any], Array]]] = []
         for a in self.axes:
             groups: dict[tuple[Any, ...], list[int]] = {}
-            structural = a.forms()
+            structural = a.forms(("pp", "vpp") if self._laid_out else ())
             if not structural:
                 found.append([({}, np.arange(len(a)))])
                 continue

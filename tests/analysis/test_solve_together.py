@@ -149,7 +149,7 @@ def test_what_else_binds_is_told() -> None:
     loose = run_of("gpt").solve("sequence", time=1e9)
     assert (loose.value, loose.binding) == (2048, learned.binding)
     crowded = run_of("gpt").solve("micro_batch", time=14.5)
-    assert any(note.startswith("The capacity ends before: memory is 105 GB of 84.99 GB") for note in crowded.also)
+    assert any(note.startswith("The capacity ends before: memory is 115 GB of 84.99 GB") for note in crowded.also)
     windowed = sf.inference("mistral-7b", "h100-sxm", sf.Plan(), batch=1, prompt=200, generate=200)
     assert any("attention window of 4096 tokens" in note for note in windowed.solve("prompt", prefill=2.0).also)
 

@@ -76,15 +76,19 @@ ILLEGAL: list[tuple[str, dict[str, Any], str]] = [
     ("no count", {"pp": 2, "layout": "Et*|t*16L"}, "layout: found '.|' in .*, expected a whole number behind"),
     ("an open parenthesis", {"pp": 2, "layout": "E(t|t*16L"}, "layout: found '.' in .*, expected a . behind it"),
     ("too long", {"pp": 2, "layout": "E(t*99999)*99999|L"}, "layout: found more than 100000 letters"),
-    ("no embedding", {"pp": 2, "layout": "t*16|t*16L"}, "layout: expected E .embedding. first and nowhere else"),
-    ("loss twice", {"pp": 2, "layout": "Et*16L|t*16L"}, "layout: expected L .loss. last and nowhere else"),
-    ("a number", {"pp": 2, "layout": 4}, "layout: found 4, expected a text such as"),
+    (
+        "no embedding",
+        {"pp": 2, "layout": "t*16|t*16L"},
+        "layout: found 't' first and 0 of E, expected E .embedding. first",
+    ),
+    ("loss twice", {"pp": 2, "layout": "Et*16L|t*16L"}, "layout: found 'L' last and 2 of L, expected L .loss. last"),
+    ("a number", {"pp": 2, "layout": 4}, "layout: found 4, expected a text: what every stage has"),
     (
         "modules of a model without",
         {"pp": 2, "layout": "Et*16|t*16mL"},
         "layout: has 1 modules for multi-token prediction .m., but llama-2-7b has 0",
     ),
-    ("modules before layers", {"pp": 2, "layout": "Et*16|t*15mtL"}, "layout: expected m behind every t"),
+    ("modules before layers", {"pp": 2, "layout": "Et*16|t*15mtL"}, "layout: found m before a t"),
     (
         "modules on the first device",
         {"model": "deepseek-v3", "pp": 2, "layout": "Et*20|t*20|t*21m|L"},

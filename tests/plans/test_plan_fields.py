@@ -91,6 +91,28 @@ def test_a_swept_field_is_a_run_at_each_value(field: Field, name: str) -> None:
             assert point == {output: expected.value(output) for output in OUTPUTS}, value
 
 
+@pytest.mark.parametrize(
+    ("plan", "axes"),
+    [
+        ({}, {"layout": [None, "Et*6|t*6L", "Et*3|t*3|t*3|t*3L", "Et*3|tL"], "pp": [1, 2, 3, 4]}),
+        ({"pp": 2, "layout": "Et*3|t*3|t*3|t*3L"}, {"vpp": [1, 2, 4], "dp": [1, 3]}),
+    ],
+)
+def test_a_sweep_deals_a_layout_as_a_run_does(plan: dict[str, Any], axes: dict[str, Any]) -> None:
+    """How many devices it is dealt to decides the form, and how many stages a device has."""
+    run = sf.training("gpt2", "h100-sxm", sf.Plan(**plan), batch=4, sequence=512)
+    sweep = Sweep(base_of(run), axes, outputs=OUTPUTS)
+    found = sweep.compute(tuple(slice(0, len(values)) for values in axes.values()))
+    for at in itertools.product(*(range(len(values)) for values in axes.values())):
+        single = bound(run, **{name: values[k] for (name, values), k in zip(axes.items(), at, strict=True)})
+        reason = ["", *sweep.reasons][found[REASON][at]]
+        assert reason == (reason_of(single) if isinstance(single, InputError) else "")
+        if not isinstance(single, InputError):
+            assert {o: float(found[o][at]) for o in OUTPUTS} == {o: single.value(o) for o in OUTPUTS}
+    with pytest.raises(InputError, match="derived pp: how a layout is dealt changes the closed form"):
+        run.sweep(layout=["Et*6|t*6L"], devices=[2, 4], pp="devices", outputs=["time"])
+
+
 @every_field
 def test_every_field_has_several_values_that_run(field: Field) -> None:
     """Else the test above would say nothing of it; what refuses others has a name, unless the system lacks a rate."""
@@ -246,7 +268,7 @@ def test_every_field_is_documented(field: Field) -> None:
 
 def test_rules_read_every_whole_number_of_a_plan_and_have_names_of_their_own() -> None:
     read = set().union(*(rule.tree.names() for rule in RULES))
-    limits = {"node_limit"}  # any limit runs
+    limits = {"node_limit", "vocab_multiple"}  # any limit runs, and a table of words is padded to any multiple
     served = {name for name, field in NUMBERS.items() if not field.trained}  # `infer.parallel_rules` has theirs
     assert {name for name, field in NUMBERS.items() if field.whole} - read == limits | served
     names = [rule.name for rule in (*CHOICE_RULES, *RULES)]

@@ -10,8 +10,6 @@ from ...formulas.language.atoms import Max, Min
 from ...formulas.language.symbols import (
     batch,
     dp,
-    first_stage_layers,
-    last_stage_layers,
     micro_batch,
     num_layers,
     pp,
@@ -23,7 +21,7 @@ from ...formulas.parallel import dual_pipe as dual
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import zero_bubble as zb
 from ...models import counts
-from ...operations.dealing import Dealing, middle_layers
+from ...operations.dealing import Dealing
 from ...operations.groups import expert_shard_groups, shard_groups
 from ...operations.laid_out import LaidOut
 from ..layers.adapters import adapter_parameters
@@ -204,9 +202,7 @@ def dealing_of(structure: Structure) -> Dealing:
 
 def fullest_layers(structure: Structure) -> Any:
     """Layers of the fullest stage."""
-    if structure.stages == "given":
-        return pipe.fullest_of_given_layers(first_stage_layers, middle_layers(), last_stage_layers)
-    if structure.chunks or any(structure.counted):
+    if structure.chunks or any(structure.counted) or structure.stages == "given":
         dealing = dealing_of(structure)
         return Max(*dealing.on_deciding(dealing.layers))
     return pipe.fullest_stage_layers(num_layers, pp) if structure.stages == "uneven" else num_layers / pp
