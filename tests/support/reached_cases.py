@@ -89,7 +89,6 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama-2-7b", "h100-sxm", {"pp": 4, "vpp": 2}),
     ("deepseek-v2", "h100-sxm", {"pp": 4, "vpp": 5}),
     ("llama-2-7b", "h100-sxm", {"pp": 4, "schedule": "gpipe", "first_stage_layers": 6, "last_stage_layers": 6}),
-    ("llama-2-7b", "h100-sxm", {"pp": 4, "optimizer": "muon", "first_stage_layers": 6, "last_stage_layers": 6}),
     ("llama-2-7b", "h100-sxm", {"pp": 4, "schedule": "zero-bubble"}),
     ("llama-2-7b", "h100-sxm", {"pp": 4, "schedule": "zb-h2"}),
     ("llama-2-7b", "h100-sxm", {"pp": 4, "schedule": "zero-bubble-2p"}),
