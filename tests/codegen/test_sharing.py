@@ -17,6 +17,7 @@ from support.strategies import exact_points, expressions
 from symperf.codegen.interpret import exact, floats, run
 from symperf.codegen.lower import lower
 from symperf.formulas.language.atoms import Max, above_one, ceil_div
+from symperf.formulas.language.symbols import UNITS
 from symperf.train import build
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ def test_the_step_gets_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(build, "lower", remember)
     build.build(_structure())
-    plain = lower(*given_to_lower)
-    shared = lower(*given_to_lower, share=True)
+    plain = lower(*given_to_lower, stand_for=UNITS)
+    shared = lower(*given_to_lower, share=True, stand_for=UNITS)
     assert operations(shared) < operations(plain) * 5 / 6
     assert list(shared.lets) == list(plain.lets)
     inputs = step()[1]

@@ -161,6 +161,7 @@ def points(seed: int, regime: str = "even", size: int = SIZE, *, interleaved: bo
         "fragmentation": draw.random.uniform(0, 0.3, size),
         "context_bytes": draw.real(1e7, 1e9),
         "collective_buffer_bytes": draw.real(1e7, 1e10),
+        "loss_working_bytes": draw.real(0.0625, 20),
     }
     for name, factor in REGIMES[regime].items():
         found[name] = found[name] * factor

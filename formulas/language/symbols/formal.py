@@ -85,9 +85,7 @@ bottleneck_time = add(
 before_time = add(
     "formal", "before_time", "P_{bef}", "Time of one micro-batch before a stage, both ways or one.", SECOND, ZERO_UP
 )
-stage_time = add(
-    "formal", "stage_time", "T_{stg}", "Time of a micro-batch on one device, or one way.", SECOND, ZERO_UP
-)
+stage_time = add("formal", "stage_time", "T_{stg}", "Time of a micro-batch on one device, or one way.", SECOND, ZERO_UP)
 chunk_time = add("formal", "chunk_time", "T_{chk}", "Time of one pass of a virtual stage.", SECOND, ZERO_UP)
 round_time = add(
     "formal", "round_time", "R_c", "Time from a device's virtual stage to its next one, one way.", SECOND, ZERO_UP
