@@ -12,7 +12,7 @@ import sympy
 
 from ..formulas.language.atoms import bubble, ceil_div, complement, less_one, log2, ring_share
 from . import monomials as mono
-from .proofs import Proofs, is_whole
+from .proofs import Proofs, is_whole, not_negative
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -192,7 +192,10 @@ def _contest(
     resources: dict[Any, str],
     proofs: Proofs,
 ) -> Condition | None:
+    # What is 0 here is so under conditions of zero parts, and then below all that is never negative.
+    above = choice.kind == "max" and not_negative(choice.active)
     others = [each for each in choice.others if not proofs.wins_always(choice, each)]
+    others = [each for each in others if regime.sum_of(each) or not above]
     if not others:
         return None
     own = regime.sum_of(choice.active)

@@ -119,4 +119,6 @@ def _is_positive(expr: Any) -> bool:
 def _at_most_one(expr: Any) -> bool:
     if expr.is_Symbol:
         return expr.name in SYMBOLS and SYMBOLS[expr.name].domain == FRACTION
-    return isinstance(expr, Min) and any(each.is_Number and each <= 1 for each in expr.args)
+    if isinstance(expr, Min):
+        return any(each.is_Number and each <= 1 for each in expr.args)
+    return bool(expr.func.__name__ == "above_one")

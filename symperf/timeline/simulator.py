@@ -69,7 +69,7 @@ class Trace:
 
 def _one(stage: int) -> float:
     del stage
-    return 1.0
+    return 1
 
 
 def simulate(
@@ -146,7 +146,8 @@ def _needs(task: Task, everything: set[Task]) -> Iterator[Task]:
 
 def _peak(items: list[Item], weight: Callable[[int], float]) -> float:
     """Activations are held from the start of a forward pass until the end of the last task that needs them."""
-    held = peak = 0.0
+    held: float = 0  # a count of whole stages stays one
+    peak: float = 0
     for item in items:
         held += sum(weight(task.stage) for task in item if task.kind == "F")
         peak = max(peak, held)

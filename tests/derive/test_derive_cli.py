@@ -211,3 +211,11 @@ def test_every_zero_is_told_with_its_reason(capsys: pytest.CaptureFixture[str]) 
     text = " ".join(zeros[1].split())
     assert "qkv/backward_input, layer/attention/qkv/backward_weight (shorter than what runs beside it)" in text
     assert all(each.endswith(")") for each in text.split("; "))
+
+
+def test_no_condition_says_that_bytes_are_not_negative(capsys: Any) -> None:
+    """The last stage's activations are 0 without a pipeline, which is a zero part and no branch."""
+    command = "derive train gpt3-175b -s a100-80gb-sxm --batch 1 --sequence 1024 --of memory --term activations"
+    text = said(capsys, *command.split(), "--conditions", "all")
+    assert "[p > 1] = 0" in text
+    assert not [line for line in text.splitlines() if "≥ 0" in line]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from support import schedule_simulator as sim
 from support.effort import cases
 
 from symperf.formulas.parallel import pipeline as pipe
 from symperf.formulas.parallel import unequal_chunks as chunked
+from symperf.timeline import simulator as sim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
