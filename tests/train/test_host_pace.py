@@ -51,9 +51,9 @@ def test_a_step_takes_at_least_what_its_host_does() -> None:
 @given(tp=st.sampled_from((1, 2, 4, 8)), each=st.floats(1e-6, 1e-3))
 def test_only_groups_of_several_ranks_are_called(tp: int, each: float) -> None:
     run = step({"tp": tp}, host_collective_latency=each)
-    called = [row.each_s for row in run.table() if row.name == "host/collectives/forward"]
+    called = [row.each_s * row.count for row in run.table() if row.name == "host/collectives/forward"]
     collectives = 2 * 32 if tp > 1 else 0  # attention and MLP of every layer
-    assert called == pytest.approx([each * collectives])
+    assert called == pytest.approx([16 * each * collectives])  # of 16 micro-batches
 
 
 def test_kernels_and_calls_are_counted_apart() -> None:
