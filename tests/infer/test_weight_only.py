@@ -78,7 +78,19 @@ def test_scales_of_caches_are_counted() -> None:
 
 def test_serving_holds_more_sequences_with_a_narrower_cache(capsys: pytest.CaptureFixture[str]) -> None:
     limits = []
-    words = ["serve", "llama-3.1-8b", "-s", "h100-sxm", "--prompt", "512", "--generate", "64", "--max-num-seqs", "0", "--json"]
+    words = [
+        "serve",
+        "llama-3.1-8b",
+        "-s",
+        "h100-sxm",
+        "--prompt",
+        "512",
+        "--generate",
+        "64",
+        "--max-num-seqs",
+        "0",
+        "--json",
+    ]
     for name in ("bf16", "fp8", "nvfp4"):
         assert main([*words, "--kv-precision", name]) == 0
         limits.append(json.loads(capsys.readouterr().out)["concurrency_limit"])
