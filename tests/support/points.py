@@ -162,6 +162,7 @@ def points(seed: int, regime: str = "even", size: int = SIZE, *, interleaved: bo
         "context_bytes": draw.real(1e7, 1e9),
         "collective_buffer_bytes": draw.real(1e7, 1e10),
         "loss_working_bytes": draw.real(0.0625, 20),
+        "library_bytes": draw.real(1e7, 1e9),
     }
     for name, factor in REGIMES[regime].items():
         found[name] = found[name] * factor
