@@ -35,6 +35,7 @@ NO_STAGES: Final[dict[str, tuple[Any, ...]]] = {
     "uneven_stages": (False,),
     "first_stage_layers": (None,),
     "last_stage_layers": (None,),
+    "account_for": ("none",),
 }
 MEGATRON_RULES: Final = (
     Rule(
@@ -115,6 +116,7 @@ TORCHTITAN: Final = SoftwareLimits(
     | {
         "schedule": ("1f1b", "gpipe", "interleaved"),
         "uneven_stages": (False,),
+        "account_for": ("none",),
         "zero": (2, 3),
         "recompute": ("none", "full"),
         "recompute_layers": (None,),

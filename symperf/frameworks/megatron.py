@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError
 from ..plans.plan import FIELDS
+from ..plans.stage_layout import stages_of
 from ..plans.structure import COUNTED
 from .keys import Keys
 from .megatron_keys import KERNELS, WITHOUT_COST
@@ -194,10 +195,13 @@ def _stages(keys: Keys, pp: int, layers: int | None) -> dict[str, Any]:
 
 def _layout(keys: Keys, layout: str, pp: int) -> dict[str, Any]:
     """A layout of stages in letters, or the field that says the same where layers differ by one or at the ends only."""
-    text = re.sub(r"\(([^()]*)\)\*(\d+)|([EtmL|])\*(\d+)", _repeated, layout.replace(",", "").replace(" ", ""))
-    stages = [part.count("t") for part in text.split("|")]
-    if set(text) - set("EtmL|") or len(stages) % pp:
-        keys.fail("--pipeline-model-parallel-layout", f"letters E, t, m and L in a multiple of pp = {pp} stages")
+    name = "--pipeline-model-parallel-layout"
+    try:
+        stages = [letters.count("t") for letters in stages_of(layout)]
+    except InputError as error:
+        raise InputError(f"{keys.label}: {name}: {error}") from None
+    if len(stages) % pp:
+        keys.fail(name, f"letters E, t, m and L in a multiple of pp = {pp} stages")
     vpp, most = len(stages) // pp, max(stages)
     if len(set(stages)) == 1:
         return {"vpp": vpp}
@@ -206,10 +210,6 @@ def _layout(keys: Keys, layout: str, pp: int) -> dict[str, Any]:
     if vpp == 1 and pp > 1 and len(set(stages[1:-1])) <= 1:
         return {"vpp": 1, "first_stage_layers": stages[0], "last_stage_layers": stages[-1]}
     return {"vpp": vpp, "layout": layout}
-
-
-def _repeated(match: re.Match[str]) -> str:
-    return (match[1] or match[3]) * int(match[2] or match[4])
 
 
 def _recomputation(keys: Keys) -> dict[str, Any]:
