@@ -30,14 +30,18 @@ def test_zero_never_needs_more_memory(model: str, seed: int, other: Structure) -
 
 @given(st.sampled_from(sorted(ARCHITECTURES)), seeds, structures)
 def test_recomputation_saves_memory(model: str, seed: int, other: Structure) -> None:
-    """Selective never keeps more than none, and full never more than selective."""
+    """Selective never keeps more than none, and full never more than selective and the input of a layer.
+
+    A layer that is computed again is counted whole beside what is kept, its input: on a stage of one layer that is all.
+    """
     batch = points(seed, size=256)
+    layer_input = batch["activation_bytes"] * batch["sequence"] * batch["micro_batch"] * batch["hidden_size"]
     none, selective, full = (
         memory_of(dataclasses.replace(other, architecture=ARCHITECTURES[model], recompute=mode), batch)["activations"]
         for mode in ("none", "selective", "full")
     )
-    assert np.all(selective <= none)
-    assert np.all(full <= selective)
+    assert np.all(selective <= none * (1 + 1e-12))
+    assert np.all(full <= (selective + layer_input) * (1 + 1e-12))
 
 
 @given(seeds, structures)

@@ -226,6 +226,18 @@ def test_dual_pipe_hides_transfers(seed: int) -> None:
         assert np.allclose(two[name], 2 * one[name], rtol=1e-12)
 
 
+def holds_less(apart: Values, alike: Values) -> None:
+    """Equal stages take the fuller end of the model and the most activations as if one stage had both."""
+    assert np.all(apart["memory"] <= alike["memory"] * (1 + 1e-12))
+    assert np.all(apart["memory"] > alike["memory"] - alike["memory/activations"] - ends_held(alike))
+
+
+def ends_held(of: Values) -> Any:
+    """Bytes of the tables at both ends, their gradients and their state."""
+    names = [name for name in of.compiled.program.outputs if name.startswith("memory/") and name.endswith("/ends")]
+    return sum(of[name] for name in names)
+
+
 @given(seeds, st.sampled_from(["llama-2-7b", "gpt-oss-20b"]), st.sampled_from([0, 1, 3]))
 @few
 def test_even_layers_make_uneven_stages_even(seed: int, model: str, zero: int) -> None:
@@ -235,7 +247,7 @@ def test_even_layers_make_uneven_stages_even(seed: int, model: str, zero: int) -
     """
     batch = parallel_points(seed, size=256)
     uneven, even = Values(parallel(model, stages="uneven", zero=zero), batch), Values(parallel(model, zero=zero), batch)
-    assert np.allclose(uneven["memory"], even["memory"], rtol=1e-12)
+    holds_less(uneven, even)
     embedding = sum(even[path] for path in even.operations() if path.startswith("embedding/"))
     assert np.all(uneven["time"] <= even["time"] * (1 + 1e-12))
     assert np.all(
@@ -250,8 +262,8 @@ def test_given_stages_of_the_mean_are_even(seed: int) -> None:
     mean = batch["num_layers"] / batch["pp"]
     batch |= {"first_stage_layers": mean, "last_stage_layers": mean}
     given_ones, even = Values(parallel(stages="given"), batch), Values(parallel(), batch)
-    assert np.all(given_ones["time"] >= even["time"] * (1 - 1e-12))
-    assert np.allclose(given_ones["memory"], even["memory"], rtol=1e-12)
+    assert np.allclose(given_ones["time"], Values(parallel(stages="uneven"), batch)["time"], rtol=1e-12)
+    holds_less(given_ones, even)
     free = batch | {"vocab_size": np.ones(256), "index_bytes": np.full(256, 1e-9)}
     assert np.all(Values(parallel(stages="given"), free)["time"] <= Values(parallel(), free)["time"] * (1 + 1e-12))
 
@@ -259,13 +271,18 @@ def test_given_stages_of_the_mean_are_even(seed: int) -> None:
 @given(seeds, st.integers(2, 16))
 @few
 def test_uneven_stages_hold_the_ceiling(seed: int, more: int) -> None:
-    """A model with more layers than p divides holds, and later micro-batches wait for, as many as the next multiple."""
+    """A model with more layers than p divides takes no more than with the next multiple, and no less than without them.
+
+    Of layers its fullest stage has as many as any, or fewer, where the model's ends make the last stage the fullest.
+    """
     batch = parallel_points(seed, size=256)
     layers = batch["num_layers"] + np.minimum(more, batch["pp"] - 1)
     of = parallel(stages="uneven")
     ceiling = Values(parallel(), batch | {"num_layers": batch["num_layers"] + batch["pp"]})
     found = Values(of, batch | {"num_layers": layers})
-    assert np.allclose(found["memory/weights/layers"], ceiling["memory/weights/layers"], rtol=1e-12)
+    fewer, held = Values(parallel(), batch)["memory/weights/layers"], found["memory/weights/layers"]
+    assert np.all((fewer * (1 - 1e-12) <= held) & (held <= ceiling["memory/weights/layers"] * (1 + 1e-12)))
+    holds_less(found, ceiling)
     assert np.all(found["time"] <= ceiling["time"] * (1 + 1e-12))
     assert np.all(found["time"] >= Values(parallel(), batch)["time"] * (1 - 1e-12))
 

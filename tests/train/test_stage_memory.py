@@ -160,7 +160,7 @@ def test_fragmentation_and_frameworks_are_named() -> None:
         ({"optimizer": "muon", "offload": "optimizer"}, "offload: the host updates with Adam only"),
         (
             {"offload": "activations", "first_stage_layers": 6, "last_stage_layers": 6, "pp": 4},
-            "offload: activations and given stages do not go together",
+            "offload: activations and first_stage_layers do not go together",
         ),
         ({"offload": "weights", "schedule": "zero-bubble", "pp": 4}, "offload: weights do not go with schedule zero-b"),
         ({"offload": "weights", "system": "tpu-v5p"}, "offload: system tpu-v5p describes no link to its host"),
