@@ -144,7 +144,10 @@ def test_derived_symbols(run: Run) -> None:
 
 def test_where_marks_and_keeps_values(run: Run) -> None:
     """A condition that fails is a reason with a name; the values stay."""
-    data = run.sweep(tp=[1, 2, 4, 8], pp=[8, 48], where=["fits", "tp * pp <= 64"], sequence_parallel=False)
+    grid = {"tp": [1, 2, 4, 8], "pp": [8, 48]}
+    data = run.sweep(
+        **grid, where=["fits", "tp * pp <= 64"], sequence_parallel=False, outputs=["time", "memory", "reserved"]
+    )
     meanings = data.reason.attrs["flag_meanings"].split()
     assert len(meanings) == len(data.reason.attrs["flag_values"])
     at = {name: meanings.index(name) for name in ("does_not_fit", "not_tp_times_pp_le_64")}
@@ -152,7 +155,8 @@ def test_where_marks_and_keeps_values(run: Run) -> None:
     for tp in (1, 2, 4, 8):
         for pp in (8, 48):
             point = data.sel(tp=tp, pp=pp)
-            fits = bool(point.memory <= capacity)
+            fits = bool(point.reserved <= capacity)
+            assert point.memory < point.reserved
             expected = at["does_not_fit"] if not fits else at["not_tp_times_pp_le_64"] if tp * pp > 64 else 0
             assert int(point.reason) == expected
             assert np.isfinite(point.time)
