@@ -60,7 +60,7 @@ def test_computation_to_communication_is_near_one_to_one() -> None:
 
 def test_transfers_in_16_bits_would_pace_the_steps_in_fp8() -> None:
     """As most software sends tokens: the all-to-all has most of both steps."""
-    for recompute, seconds, least, most in (("none", 14.28, 0.8, 0.9), ("full", 21.25, 0.8, 0.9)):
+    for recompute, seconds, least, most in (("none", 14.28, 0.8, 0.9), ("full", 21.35, 0.8, 0.9)):
         sent = study.trained("fp8", recompute=recompute)
         run = sent.bind(dispatch_element_bytes=2.0)
         assert sent.value("time") < run.value("time") == pytest.approx(seconds, abs=0.05)
@@ -89,7 +89,7 @@ def test_work_and_all_to_all_are_nearly_equal_in_fp8_with_full_recomputation() -
     assert gains["compute + memory + l2"] > 1.19
     first = next(row for row in rows("moe_crossings") if (row["question"], row["leg"]) == ("training fp8", "compute"))
     assert (first["before"], first["after"]) == ("compute", "network")
-    assert first["factor"] == pytest.approx(1.06, abs=0.01)
+    assert first["factor"] == pytest.approx(1.04, abs=0.01)
 
 
 def test_the_published_step_is_longer_than_both() -> None:
@@ -202,7 +202,7 @@ def test_the_scale_out_network_is_doubled_most() -> None:
 
 def test_a_share_is_no_gain() -> None:
     """What is longer has most of the training step; without limit it gives far less than that share would."""
-    for precision, shorter in (("fp8", 0.073), ("bf16", 0.094)):
+    for precision, shorter in (("fp8", 0.073), ("bf16", 0.087)):
         name = f"training {precision}"
         first = next(row for row in rows("moe_walk") if row["question"] == name)
         gains = {row["infinite"]: 1 - 1 / row["speed_up"] for row in rows("moe_limits") if row["question"] == name}
