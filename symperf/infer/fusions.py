@@ -7,6 +7,7 @@ from typing import Any
 
 from ..common.errors import InputError, nearest, quote
 from .formats import FORMATS
+from .profile_table import table_of
 from .structure import CASTING, Fusion
 
 LISTS = {"casts": CASTING, "cast_formats": tuple(FORMATS)}
@@ -21,11 +22,7 @@ def read_fusion(table: object, label: str) -> tuple[Fusion, tuple[str, ...]]:
     """
     flags = {field.name: field.default is MISSING for field in fields(Fusion) if field.name not in LISTS}
     known = [*flags, *LISTS]
-    if not isinstance(table, dict):
-        raise InputError(f"{label}: fusion: found {quote(table)}, expected a table of {', '.join(known)}")
-    for key in table:
-        if key not in known:
-            raise InputError(f"{label}: fusion: unknown key {quote(key)}{nearest(key, known)}")
+    table = table_of(table, known, f"{label}: fusion")
     values: dict[str, Any] = {}
     for key, required in flags.items():
         if not isinstance(value := table.get(key, None if required else False), bool):

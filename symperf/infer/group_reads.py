@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ..common.errors import InputError, nearest, quote
+from ..common.errors import InputError, quote
+from .profile_table import table_of
 
 if TYPE_CHECKING:
     from ..models.model import Model
@@ -74,16 +75,12 @@ def read(table: object, label: str) -> GroupReads:
     """
     from ..systems.quantities import text_of
 
-    if not isinstance(table, dict):
-        raise InputError(f"{label}: group_reads: found {quote(table)}, expected a table of {', '.join(KEYS)}")
-    for key in table:
-        if key not in KEYS:
-            raise InputError(f"{label}: group_reads: unknown key {quote(key)}{nearest(key, KEYS)}")
-    cut = table.get("cut", False)
+    known = table_of(table, KEYS, f"{label}: group_reads")
+    cut = known.get("cut", False)
     if not isinstance(cut, bool):
         raise InputError(f"{label}: group_reads.cut: found {quote(cut)}, expected true or false")
-    groups, head_sizes = (_numbers(table.get(key, ANY), f"{label}: group_reads.{key}") for key in KEYS[:2])
-    return GroupReads(groups, head_sizes, cut, text_of(table, "source", f"{label}: group_reads"))
+    groups, head_sizes = (_numbers(known.get(key, ANY), f"{label}: group_reads.{key}") for key in KEYS[:2])
+    return GroupReads(groups, head_sizes, cut, text_of(known, "source", f"{label}: group_reads"))
 
 
 def _numbers(entry: Any, where: str) -> tuple[int, ...] | None:

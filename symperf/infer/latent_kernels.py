@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
 from .group_reads import ANY
+from .profile_table import table_of
 
 if TYPE_CHECKING:
     from ..systems.system import System
 
 
 BLOCKS: Final = "fp8-block"
+"""The format of weights in 8 bits with a scale for each block."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,9 @@ def read(table: object, label: str) -> LatentKernels:
     from ..systems.quantities import text_of
 
     keys = [field.name for field in fields(LatentKernels)]
-    if not isinstance(table, dict):
-        raise InputError(f"{label}: latent: found {quote(table)}, expected a table of {', '.join(keys)}")
-    for key in table:
-        if key not in keys:
-            raise InputError(f"{label}: latent: unknown key {quote(key)}{nearest(key, keys)}")
-    found = {key: _systems(table[key], f"{label}: latent.{key}") for key in keys if key != "source" and key in table}
-    return LatentKernels(**found, source=text_of(table, "source", f"{label}: latent"))
+    known = table_of(table, keys, f"{label}: latent")
+    found = {key: _systems(known[key], f"{label}: latent.{key}") for key in keys if key != "source" and key in known}
+    return LatentKernels(**found, source=text_of(known, "source", f"{label}: latent"))
 
 
 def _systems(entry: Any, where: str) -> tuple[str, ...] | None:

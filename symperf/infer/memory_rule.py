@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from ..common.errors import InputError, nearest, quote
+from ..common.errors import InputError, quote
 from ..systems.system_symbols import Limits, Quantity
 from ..systems.units import BYTES, COUNT, FRACTION
 from ..train.binding import COUNT_OF_REALS
+from .profile_table import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,7 +92,7 @@ def read_memory(table: object, label: str) -> MemoryRule:
     from ..systems.quantities import text_of
 
     where = f"{label}: memory"
-    known = _table(table, ("rule", "step", "small", "source", *CASES, *MEMORY_LIMITS), where)
+    known = table_of(table, ("rule", "step", "small", "source", *CASES, *MEMORY_LIMITS), where)
     rule, step, small = known.get("rule", "total"), known.get("step", "prompts"), known.get("small", [])
     for key, value, expected in (("rule", rule, RULES), ("step", step, STEPS)):
         if value not in expected:
@@ -99,7 +100,7 @@ def read_memory(table: object, label: str) -> MemoryRule:
     if not isinstance(small, list) or not all(isinstance(each, str) for each in small):
         raise InputError(f"{where}.small: found {quote(small)}, expected a list of names of systems")
     cases: dict[str, Mapping[str, Quantity]] = {
-        case: _quantities(_table(known[case], MEMORY_LIMITS, f"{where}.{case}"), f"{where}.{case}")
+        case: _quantities(table_of(known[case], MEMORY_LIMITS, f"{where}.{case}"), f"{where}.{case}")
         for case in CASES
         if case in known
     }
@@ -112,12 +113,3 @@ def _quantities(table: Mapping[str, Any], where: str) -> dict[str, Quantity]:
     return {
         name: quantity_of(table[name], limits, where, name) for name, limits in MEMORY_LIMITS.items() if name in table
     }
-
-
-def _table(table: object, known: Any, where: str) -> dict[str, Any]:
-    if not isinstance(table, dict):
-        raise InputError(f"{where}: found {quote(table)}, expected a table of {', '.join(known)}")
-    for key in table:
-        if key not in known:
-            raise InputError(f"{where}: unknown key {quote(key)}{nearest(key, known)}")
-    return table

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from ..common.errors import InputError, quote
 from .profile_table import table_of
+from .scheduling import LONGEST, is_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 RESERVED: Final = "reserved"
 KEYS: Final = ("sequences", "of_context", "at_most", "source")
-LONGEST: Final = 10**9
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,5 @@ def read_running(table: object, label: str) -> RunningLimit:
 
 
 def _check(table: Mapping[str, object], name: str, where: str, wanted: str) -> None:
-    value = table[name]
-    if type(value) is not int or not 1 <= value <= LONGEST:
+    if not is_count(value := table[name]):
         raise InputError(f"{where}.{name}: found {quote(value)}, expected {wanted}")

@@ -55,7 +55,7 @@ def read_chunk(table: object, label: str) -> ChunkSizes:
         return ChunkSizes()
     steps = read_steps(known.get("tokens"), known.get("from_gb", [0]), where, "tokens")
     others = known.get("of", {})
-    if not isinstance(others, dict) or not all(_whole(each) for each in others.values()):
+    if not isinstance(others, dict) or not all(is_count(each) for each in others.values()):
         raise InputError(f"{where}.of: found {quote(others)}, expected a table of systems with whole numbers")
     return ChunkSizes(steps, tuple(others.items()), text_of(known, "source", where))
 
@@ -72,7 +72,7 @@ def read_steps(numbers: object, least: object, where: str, key: str) -> tuple[tu
     Raises:
         InputError: one line with the key, what was found and what was expected.
     """
-    if not (isinstance(numbers, list) and numbers and all(_whole(each) for each in numbers)):
+    if not (isinstance(numbers, list) and numbers and all(is_count(each) for each in numbers)):
         raise InputError(f"{where}.{key}: found {quote(numbers)}, expected a list of whole numbers of at least 1")
     rising = isinstance(least, list) and all(type(each) in (int, float) for each in least) and sorted(least) == least
     if not rising or len(least) != len(numbers) or least[0] != 0:  # type: ignore[arg-type,index]
@@ -144,7 +144,7 @@ def read_pipeline(table: object, label: str) -> int:
     known = table_of(table, ("stage_tokens", "source"), where)
     if not known:
         return 0
-    if not _whole(tokens := known.get("stage_tokens")):
+    if not is_count(tokens := known.get("stage_tokens")):
         raise InputError(f"{where}.stage_tokens: found {quote(tokens)}, expected a whole number of at least 1")
     text_of(known, "source", where)
     return int(tokens)  # type: ignore[arg-type]
@@ -162,5 +162,6 @@ def read_date(table: dict[str, Any], label: str) -> str:
     return str(found)
 
 
-def _whole(value: object) -> bool:
+def is_count(value: object) -> bool:
+    """Whether a value of a profile is a whole number of at least 1."""
     return type(value) is int and 1 <= value <= LONGEST

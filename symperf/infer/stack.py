@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..common.errors import InputError, nearest, quote
+from ..common.errors import InputError, quote
 from ..plans.structure import SENT
 from ..systems.profiles import locate, names_in
 from ..systems.system_symbols import Limits, Quantity
@@ -210,13 +210,9 @@ def _collectives(table: object, label: str) -> tuple[bool, bool]:
     """Whether collectives are calls of the vendor's library, and all-reduces the software's own; not unless it says."""
     from ..systems.quantities import text_of
 
-    known = ("called", "own_all_reduce", "source")
-    if not isinstance(table, dict):
-        raise InputError(f"{label}: collectives: found {quote(table)}, expected a table of {', '.join(known)}")
-    for key in table:
-        if key not in known:
-            raise InputError(f"{label}: collectives: unknown key {quote(key)}{nearest(key, known)}")
-    for key in known[:2]:
+    keys = ("called", "own_all_reduce", "source")
+    table = table_of(table, keys, f"{label}: collectives")
+    for key in keys[:2]:
         if not isinstance(value := table.get(key, False), bool):
             raise InputError(f"{label}: collectives.{key}: found {quote(value)}, expected true or false")
     text_of(table, "source", f"{label}: collectives")
