@@ -10,7 +10,8 @@ from .closed import CLOSE, ClosedLoop
 from .program import form
 
 if TYPE_CHECKING:
-    from .steady import State, Steady
+    from .state import State
+    from .steady import Steady
 
 
 @dataclass(frozen=True)

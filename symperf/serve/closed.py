@@ -16,7 +16,8 @@ from . import lockstep
 from .prefill_first import waves
 from .program import form
 from .roots import root_of
-from .steady import NO_SPARE, State
+from .state import State
+from .steady import NO_SPARE
 
 if TYPE_CHECKING:
     from .steady import Steady

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .steady import State, Steady
+    from .state import State
+    from .steady import Steady
 
 NEARLY = 1e-6
 

@@ -10,7 +10,7 @@ from .program import form
 
 if TYPE_CHECKING:
     from .serving import Serving
-    from .steady import State
+    from .state import State
 
 TAILS: Final = {"p90": 0.1, "p99": 0.01}
 NEGLIGIBLE: Final = 0.01

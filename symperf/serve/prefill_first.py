@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from .program import form
-from .steady import State
+from .state import State
 
 if TYPE_CHECKING:
     from .steady import Steady

@@ -9,7 +9,7 @@ from .program import compile_iterations
 if TYPE_CHECKING:
     from .images import PromptImages
     from .serving import Serving
-    from .steady import State
+    from .state import State
 
 
 def shares(serving: Serving, state: State) -> dict[str, float]:

@@ -16,8 +16,7 @@ from . import lockstep
 from .busy_period import cycle, seen_by_a_request
 from .program import form
 from .roots import root_of
-from .state import Capacity as Capacity
-from .state import State as State
+from .state import Capacity, State
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -321,7 +320,7 @@ class Steady:
         return load * self._iterations_seen(arrivals)[-1] / self.engine.groups
 
     def _arrivals(self, load: float) -> float:
-        """The least x with x = Lambda tau(x) / p, by Newton's method from below; bisection where it passes it."""
+        """The least x with x = Lambda tau(x) / p, by Newton's method from below; false position where it passes it."""
         most = self.most_arrivals
         low = min(self._next(0.0, load), most)
         for _ in range(200):
@@ -332,7 +331,7 @@ class Steady:
             guess = max(guess, after)
             found = self._next(guess, load)
             if found < guess * (1 - CLOSE):
-                return self._bisect(after, guess, load)
+                return root_of(lambda x: x - self._next(x, load), after, guess, CLOSE)
             low = guess
         return low
 
@@ -341,6 +340,3 @@ class Steady:
         step = 1e-7 * x
         slopes = [abs(self._next(x + way * step, load) - value) / step for way in (-1, 1)]
         return slope if (slope := min(slopes)) < 1 else 0.0
-
-    def _bisect(self, low: float, high: float, load: float) -> float:
-        return root_of(lambda x: x - self._next(x, load), low, high, CLOSE)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from support.serving_cases import Affine
 from symperf.serve.engine import Engine
 from symperf.serve.mix import mix_of
 from symperf.serve.simulator import Measured, closed_loop, poisson, simulate
-from symperf.serve.steady import State, Steady
+from symperf.serve.steady import Steady
 from symperf.serve.workload import Workload
+
+if TYPE_CHECKING:
+    from symperf.serve.state import State
 
 
 @dataclass(frozen=True)

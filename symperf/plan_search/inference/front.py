@@ -23,7 +23,7 @@ from .records import PlanRecord, record
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ...serve.steady import State
+    from ...serve.state import State
     from .pools import Division
     from .space import InferenceQuestion
 

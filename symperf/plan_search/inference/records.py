@@ -15,7 +15,7 @@ from .space import SERVED, TRIED
 if TYPE_CHECKING:
     from ...serve.point import LoadPoint
     from ...serve.serving import Serving
-    from ...serve.steady import State
+    from ...serve.state import State
     from .load import LoadPlan
     from .space import InferenceQuestion
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...infer.room import Room
     from ...serve.engine import ModelTimes
     from ...serve.limits import Largest
-    from ...serve.steady import State
+    from ...serve.state import State
 
 REPLICAS = "dp"
 
