@@ -37,7 +37,8 @@ FIXED = {
     "vpp": "1",
 }
 """What all rows of `steps.csv` have in common."""
-HALVINGS = 18
+ROUNDS = 18
+"""Of the search, in each of which a step grows by a fifth or shrinks by two fifths."""
 Row = dict[str, str]
 Constants = tuple[float, float]
 
@@ -50,7 +51,7 @@ class Steps:
     """
 
     def __init__(self, rows: list[Row]) -> None:
-        self.measured = column(list(rows), "step_time_s")
+        self.measured = column(rows, "step_time_s")
         runs = [step_of(row) for row in rows]
         self.program = runs[0].compiled.program
         if any(run.structure != runs[0].structure for run in runs):
@@ -69,7 +70,7 @@ class Steps:
     def fit(self, *, calls: bool = True) -> Constants:
         """The constants of the least loss, by coordinate search; without `calls` the second stays 0."""
         best, step = [50e-6, 0.0], [20e-6, 40e-6]
-        for _ in range(HALVINGS):
+        for _ in range(ROUNDS):
             for place in range(2 if calls else 1):
                 tried = [best[:], best[:]]
                 tried[0][place] += step[place]

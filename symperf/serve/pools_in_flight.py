@@ -48,6 +48,7 @@ def pools_in_flight(pools: Apart, concurrency: float, requests: float | None = N
     """
     if not pools.fits:
         return None
+    # Just below NEARLY of the least limit, from which on a point has no answers.
     low, high = 0.0, min(pools.limits.values()) * NEARLY * NEARLY
     if _present(_point(pools, high)) > concurrency:
         for _ in range(HALVINGS):

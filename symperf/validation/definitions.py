@@ -80,6 +80,7 @@ TITAN_MEMORY = (
     "the forward pass), as under ZeRO-1, beside sharded gradients in FP32"
 )
 COMPILED_LOSS = {"loss_working_bytes": 1 / 16}
+"""Bytes of each logit: the least that the symbol may be, which stands for none."""
 
 SOFTWARE: Mapping[str, TrainingFramework] = {
     "NeMo": TrainingFramework(

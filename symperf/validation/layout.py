@@ -274,9 +274,9 @@ def recomputation(mode: str, text: str) -> dict[str, Any]:
 def stages(fields: dict[str, Any], model: Model) -> None:
     """Deal layers to stages: what a plan says of those that are not equal.
 
-    With one chunk a stage they differ by a layer at most. Virtual stages that layers do not fill leave the first and
-    the last place to embedding and loss, as NeMo and Llama 3 do; where that does not fill them either, the first ones
-    have a layer more.
+    With one chunk a stage they differ by a layer at most. Virtual stages that layers do not fill leave the last place
+    to the loss, or the first one to the embedding too, as NeMo and Llama 3 do; where that does not fill them either,
+    the first ones have a layer more.
     """
     layers, pp, vpp = model.sizes["num_layers"], int(fields.get("pp", 1)), int(fields.get("vpp", 1))
     if pp == 1:
@@ -285,8 +285,8 @@ def stages(fields: dict[str, Any], model: Model) -> None:
         return
     elif vpp == 1:
         fields["uneven_stages"] = True
-    elif ends := next((name for name, ends in COUNTED.items() if (layers + sum(ends)) % (pp * vpp) == 0), None):
-        fields["account_for"] = {"embedding": "loss"}.get(ends, ends)
+    elif ends := next((name for name in ("loss", "both") if (layers + sum(COUNTED[name])) % (pp * vpp) == 0), None):
+        fields["account_for"] = ends
     else:
         fields["layout"] = even_layout(layers, pp * vpp, model.sizes.get("num_multi_token_layers", 0))
 

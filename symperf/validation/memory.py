@@ -70,7 +70,6 @@ def express(row: TableRow) -> list[Expressed]:
     measured = value / 100 if relative else value * UNITS[unit]
     quantity = "share_of_activations" if relative else "memory_bytes"
     layout = layout_of(row, model_of(row), memory_only=True)
-
     held = _counted(row) if not classes else ""
 
     def run() -> Run:

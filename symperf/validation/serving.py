@@ -156,11 +156,11 @@ def asked_of(row: TableRow) -> ServedRow:
     for untold in known.UNTOLD:
         if untold.holds(row, model):
             raise InputError(untold.reason)
-    script = known.script_of(row, model)
     if row.text("mode") == "disagg":
-        prefill, decode = (_pool(row, name) for name in ("prefill", "decode"))
         script = known.POOLS
+        prefill, decode = (_pool(row, name) for name in ("prefill", "decode"))
     else:
+        script = known.script_of(row, model)
         prefill, decode = None, _layout(row, one_group=script.one_group)
     prompt, generate = row.whole("isl"), row.whole("osl")
     concurrency = concurrency_of(row)
@@ -224,7 +224,7 @@ def _layout(row: TableRow, *, one_group: bool) -> Layout:
     which is a replica.
 
     Raises:
-        InputError: as `degrees_of`.
+        InputError: as `degrees_of`, or no number of devices has that square.
     """
     replicas = _degree(row, "attention_dp_size")
     if replicas == 1:
@@ -234,6 +234,8 @@ def _layout(row: TableRow, *, one_group: bool) -> Layout:
     if not known.of_inferencex(row):
         return Layout(tp, replicas, ep)
     devices = math.isqrt(tp * replicas)
+    if devices**2 != tp * replicas:
+        raise InputError(f"tp_size and attention_dp_size: found {tp} and {replicas}, expected devices told twice")
     return Layout(devices, 1, 1) if one_group else Layout(1, devices, devices)
 
 
@@ -376,6 +378,5 @@ def times_of(asked: ServedRow, acceptance: float = known.DRAFT_ACCEPTANCE) -> tu
     run = loop_of(asked, acceptance)
     polls = [value for least, value in asked.script.polls if asked.concurrency >= least]
     wait = (polls[-1] if polls else 0.0) * run.state.iteration
-    return run.first_token + wait, run.state.iteration / serving_of(asked, acceptance).tokens_of_a_step(
-        asked.script.drafts
-    )
+    tokens = serving_of(asked, acceptance).tokens_of_a_step(asked.script.drafts)
+    return run.first_token + wait, run.state.iteration / tokens

@@ -102,6 +102,7 @@ def test_degrees_are_those_that_the_server_was_given(cells: dict[str, str], degr
         ({"mode": "disagg"}, "how many instances"),
         ({"mode": "disagg", "prefill_num_workers": "1", "decode_num_workers": "2", "batch_size": ""}, "in flight"),
         ({"tp_size": "36"}, "several engines"),
+        ({"tp_size": "8", "attention_dp_size": "4"}, "expected devices told twice"),
         ({"batch_size": ""}, "requests in flight"),
         ({"model_path": "openai/gpt-oss-120b", "precision": "fp4", "batch_size": "512"}, "a bound of the client"),
         ({"model_path": "a/b"}, "model_path: found 'a/b'"),
