@@ -109,7 +109,7 @@ class Experts:
         ]
         shared: list[Node | None] = [*self.shared()]
         if shared and self.layer.fusion.shared_beside:
-            # Whoever adds those of adapters sees what is beside something as one step.
+            # Products inside an overlap get their adapters here: later only single operations of a layer do.
             shared = [*with_adapters(self.layer, shared)] if self.layer.structure.adapted else shared  # type: ignore[arg-type]
             routed, shared = [Overlap(sequence(*routed), sequence(*shared), sympy.S.One)], []
         return [*routed, *shared, self.add_shared(), *self.sums()]
