@@ -77,7 +77,8 @@ class IterationRun(FullRun):
         prompt: tokens of each prompt.
         generate: tokens generated for each; at least 2.
         concurrency: sequences that a replica decodes at once; by default as many as its memory
-            holds, and as prefill can keep decoding.
+            holds, as prefill can keep decoding, and as the software runs.
+        max_num_seqs: sequences that the software runs at once; by default its own, 0: no limit.
         chunk: prompt tokens that an iteration may process; by default those of the software.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
@@ -100,6 +101,7 @@ class IterationRun(FullRun):
         prompt: int,
         generate: int,
         concurrency: int | None = None,
+        max_num_seqs: int | None = None,
         chunk: int | None = None,
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
@@ -117,6 +119,7 @@ class IterationRun(FullRun):
         asked: dict[str, Any] = {"prompt": prompt, "generate": generate, "concurrency": concurrency, "chunk": chunk}
         asked |= {"stack": stack, "kv_precision": kv_precision}
         asked |= {} if adapters is None else {"adapters": adapters}
+        asked |= {} if max_num_seqs is None else {"max_num_seqs": max_num_seqs}
         stored = stored_format(plan, model, lambda other: self.stack.on(system, other))
         super().__init__(model, system, stored.plan, values=values, free=free, **asked)
         decoding = self.own.pop("decoding", None)
@@ -133,6 +136,7 @@ class IterationRun(FullRun):
         self.bound |= {} if adapters is None else adapters.bound()
         self.bound |= {
             **({} if chunk is None else {"chunk": (float(chunk), "asked for")}),
+            **({"max_num_seqs": (float(max_num_seqs), "asked for")} if max_num_seqs else {}),
             "step_tokens": (1.0, "no tokens are drafted"),
             "prefilling_ranks": (1.0, "every replica prefills"),
             "groups_in_flight": (float(plan.pp), "one group of sequences for each stage"),
@@ -223,6 +227,8 @@ class IterationRun(FullRun):
 
     def most_running(self) -> int | None:
         """Sequences that the software runs at once in a replica, at most; None where only memory limits them."""
+        if (asked := self.question.get("max_num_seqs")) is not None:
+            return int(asked) or None
         return self.stack.running.most(self.bound["max_num_seqs"][0], self.room().kv_tokens, self.model.context)
 
     def room(self) -> Room:

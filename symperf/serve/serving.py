@@ -368,6 +368,7 @@ class Serving:
             prompt=self.asked.prompt,
             generate=self.asked.generate,
             concurrency=concurrency,
+            max_num_seqs=self.asked.workload.max_num_seqs,
             chunk=self.asked.chunk,
             stack=run.question["stack"],
             kv_precision=run.kv_precision,

@@ -84,3 +84,13 @@ def test_a_table_of_running_sequences_is_checked(table: object, text: str) -> No
 
 def test_no_table_is_no_limit() -> None:
     assert read_running({}, "p.toml") == RunningLimit()
+
+
+@pytest.mark.parametrize("most", [None, 64, 0])
+def test_an_iteration_as_a_run_has_the_limit_that_is_asked(most: int | None) -> None:
+    """What the algebra is asked about is what is served: its sequences are at most those that run at once."""
+    serving = sf.serving("llama-3.1-8b", "h100-sxm", prompt=512, generate=512, max_num_seqs=most)
+    found = serving.iteration()
+    assert found.most_running() == {None: 1024, 64: 64, 0: None}[most]
+    assert found.bound["decoding"][0] <= serving.limit(0)
+    assert most != 64 or found.bound["decoding"][0] == 64
