@@ -34,12 +34,14 @@ def with_adapters(layer: Layer, steps: list[Op | None]) -> list[Op | None]:
 
 
 def _products(layer: Layer, op: Op, rows: Any, inner: Any, columns: Any, packed: int) -> list[Op]:
-    return products_of_adapters(layer.kernels, op.path, (rows, inner, columns), packed, adapters_present(layer))
+    return products_of_adapters(
+        layer.kernels, op.path, (rows, inner, columns), packed, adapters_present(layer.sequences)
+    )
 
 
-def adapters_present(layer: Layer) -> Any:
-    """Adapters that the sequences of a pass are expected to have."""
-    return expected_experts(layer.sequences, 1, lora_adapters)
+def adapters_present(sequences: Any) -> Any:
+    """Adapters that some sequences are expected to have."""
+    return expected_experts(sequences, 1, lora_adapters)
 
 
 def products_of_adapters(

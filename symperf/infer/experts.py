@@ -173,12 +173,12 @@ class Experts:
         """Products of adapters beside one of the experts, where they have some.
 
         Each pair of an expert and an adapter is an expert of its own (vLLM, pull request 32317; SGLang, 22122): a pass
-        reads the pairs that its choices are expected to meet.
+        reads the pairs that its choices are expected to meet, with the adapters of all replicas that share the experts.
         """
         if "experts" not in self.layer.structure.adapted:
             return []
         inner, columns, packed = self.sides[name]
-        pairs = num_experts * adapters_present(self.layer)
+        pairs = num_experts * adapters_present(self.layer.sequences * self.all_tokens / self.layer.mean_tokens)
         met = moe.expected_experts(self.all_tokens * num_experts_per_token, 1, pairs) / self.parts
         return products_of_adapters(self.kernels, self.path(name), (self.arriving, inner, columns), packed, met)
 

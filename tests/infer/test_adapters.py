@@ -176,10 +176,10 @@ def test_more_pairs_of_experts_and_adapters_are_read_by_more_sequences() -> None
     """One sequence meets its 8 experts with one adapter; many meet most pairs, and no more than all."""
     model = sf.Model.load("qwen3-30b-a3b")
 
-    def read(batch: int, number: int) -> float:
+    def read(batch: int, number: int, devices: int = 1) -> float:
         work: dict[str, Any] = {"batch": batch, "prompt": 64, "generate": 2, "stack": "vllm-0.24"}
         system, asked_ = sf.System.load("h200-sxm"), adapters_of(model, 8, number, "experts")
-        found = InferenceRun(model, system, sf.Plan(), adapters=asked_, **work)
+        found = InferenceRun(model, system, sf.Plan(dp=devices, ep=devices), adapters=asked_, **work)
         (row,) = [row for row in found.table() if row.name == "decode/layer/experts/up_lora_shrink"]
         return row.bytes / row.count
 
@@ -187,6 +187,8 @@ def test_more_pairs_of_experts_and_adapters_are_read_by_more_sequences() -> None
     assert read(1, 4) == pytest.approx(8 * pair, rel=0.05)
     assert read(1, 4) < read(64, 1) < read(64, 4)
     assert read(4096, 4) < 128 * 4 * pair + 4096 * 8 * (2048 * 2 + 16 * 4) * 1.01
+    # Replicas that share the experts bring their adapters: together they read what one device reads.
+    assert 8 * read(32, 4, devices=8) == pytest.approx(read(32, 4), rel=1e-9)
 
 
 def test_experts_of_a_dense_model_are_no_target() -> None:
