@@ -241,7 +241,7 @@ class Dealing:
             return self._start + self.layers
         if self.stages == "given":
             return num_layers - (num_layers - self._dealt_before - self.layers) / vpp
-        behind = excess_of(pp, stage_number) * self._chunk - above_one(pp / stage_number) * self.counted[1]
+        behind = Max(0, pp - stage_number) * self._chunk - above_one(pp / stage_number) * self.counted[1]
         return num_layers - behind
 
     def _first(self, count: Any, layers: Any) -> Any:
@@ -328,11 +328,6 @@ class Dealing:
             whole, more = _fewest_and_more()
             return Min(ceil_div(leading + 1, whole), ceil_div(leading + pp - more, whole + 1))
         return ceil_div(leading + 1, self.dealt / pp)
-
-
-def excess_of(count: Any, limit: Any) -> Any:
-    """What is beyond a limit, where there may be nothing."""
-    return Max(0, count - limit)
 
 
 def _fewest_and_more() -> tuple[Any, Any]:

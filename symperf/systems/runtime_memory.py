@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..common.errors import InputError, nearest, quote
 from .limits import Limits, Quantity
+from .quantities import quantity_of
 from .units import BYTES, FRACTION
 
 if TYPE_CHECKING:
@@ -104,8 +105,6 @@ def read_memory(table: object, label: str) -> dict[str, Quantity]:
     Raises:
         InputError: one line with the file, the key, what was found and what was expected.
     """
-    from .quantities import quantity_of
-
     where = f"{label}: memory"
     if not isinstance(table, dict):
         raise InputError(f"{where}: found {quote(table)}, expected a table of {', '.join(MEMORY_SYMBOLS)}")

@@ -33,8 +33,9 @@ def check_documents(
     if length > sequence:
         raise InputError(f"document_length: found {length:g}, expected at most the {sequence} tokens of a sequence")
     architecture = model.architecture
-    strange = [kind for kind in architecture.kinds if kind.mixer not in MIXERS or "indexer" in kind.traits]
-    strange += [kind for kind in architecture.kinds if "reused_index" in kind.traits]
+    strange = any(
+        kind.mixer not in MIXERS or {"indexer", "reused_index"} & {*kind.traits} for kind in architecture.kinds
+    )
     if architecture.stacks == 2 or architecture.patches or architecture.spectra or strange or images:
         raise InputError(
             f"document_length: {model.name} is no decoder of texts whose attention is to all tokens or a window, "

@@ -132,16 +132,9 @@ def test_the_base_is_widened_before_each_product_of_a_layer() -> None:
 
 
 def test_only_adapters_are_reduced_over_replicas() -> None:
-    rows = {
-        row.name: row
-        for row in run_of(work={"batch": 2, "sequence": 512}, lora_rank=8, lora_targets="q,v", dp=2).table()
-    }
-    assert (
-        run_of(work={"batch": 2, "sequence": 512}, lora_rank=8, lora_targets="q,v", dp=2).value(
-            "term/gradients/reduce/message"
-        )
-        == 4 * 4_194_304
-    )
+    run = run_of(work={"batch": 2, "sequence": 512}, lora_rank=8, lora_targets="q,v", dp=2)
+    rows = {row.name: row for row in run.table()}
+    assert run.value("term/gradients/reduce/message") == 4 * 4_194_304
     assert rows["gradients/reduce"].count == 1
 
 

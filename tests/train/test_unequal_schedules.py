@@ -17,7 +17,6 @@ from symperf.operations.schedule import Op, part, sequence, time_of
 from symperf.timeline import simulator as sim
 from symperf.train.memory.device_share import dealing_of
 from symperf.train.step.passes import of_weights, pair_passes
-from symperf.train.step.pipelines import waiting
 from symperf.train.step.step import TrainingStep
 from symperf.train.step.unequal_stages import split_unequal_stages
 from symperf.train.step.unequal_whole import paced_by_deciding_stages
@@ -90,7 +89,7 @@ def pipeline(name: str) -> tuple[float, float, int]:
     dual, whole = laid.schedule == "dualpipe", not made.structure.splits
     wanted: dict[Any, Node] = {"pipeline": split_unequal_stages(step) if not whole else paced_by_deciding_stages(step)}
     if whole:
-        wanted["rest"] = sequence(step.forward, step.backward, waiting(step))
+        wanted["rest"] = sequence(step.forward, step.backward, step.waiting())
     shown = 1 - sympy.nsimplify(laid.overlap_pp)
     passes = [step.passes_of(layers_of, shown) for layers_of in stages_of(step, p, v)]
     wanted["send"] = step.transfer("forward")

@@ -18,16 +18,13 @@ from ...formulas.language.symbols import lora_rank, tp
 from ...formulas.memory import saved_activations as saved
 from ...models import attention_widths as widths
 from ...models.own_sizes import of_kind
-from ...operations.schedule import Op, Overlap, Repeat, Sequence
+from ...operations.schedule import Op, terms
 from ...plans.adapted_layers import products_of
 from .softmax_attention import SoftmaxAttention
 from .transformer import Decoder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...models.architecture import LayerKind
-    from ...operations.schedule import Node
     from ...plans.structure import Structure
 
 
@@ -118,30 +115,14 @@ def _outputs(decoder: Decoder, name: str, layers: list[str], packed: tuple[str, 
     return sum(sizes[each] for each in layers)
 
 
-def operations_of(node: Node) -> Iterator[Op]:
-    """The operations of a pass of a layer."""
-    match node:
-        case Op():
-            yield node
-        case Sequence(children):
-            for child in children:
-                yield from operations_of(child)
-        case Repeat(child, _):
-            yield from operations_of(child)
-        case Overlap(work, transfer, _):
-            yield from operations_of(work)
-            yield from operations_of(transfer)
-        case _:
-            raise TypeError(f"a pass has no {type(node).__name__}")
-
-
 @remember_forms(maxsize=256)
 def layer_adapters(structure: Structure, kind: LayerKind) -> tuple[Adapted, ...]:
     """The adapters of one layer of a kind on one device."""
     if not structure.adapted or kind.shared:
         return ()
     decoder = Decoder(structure, kind)
-    found = (adapted_product(decoder, op) for op in operations_of(decoder.layer_forward()))
+    products = (op for op in terms(decoder.layer_forward()).values() if isinstance(op, Op))
+    found = (adapted_product(decoder, op) for op in products)
     return tuple(each for each in found if each is not None)
 
 

@@ -83,8 +83,12 @@ def apart(structure: Structure) -> bool:
 
 def is_module_stage(structure: Structure) -> Any:
     """One for the stage that a layout gives the modules; else 0."""
-    at = structure.module_stage
-    return each.is_last_stage(stage_number, at) - above_one(stage_number / at)
+    return is_stage(stage_number, structure.module_stage)
+
+
+def is_stage(number: Any, at: Any) -> Any:
+    """One for the stage of number `at`; else 0."""
+    return each.is_last_stage(number, at) - above_one(number / at)
 
 
 def copies_table(architecture: Architecture, schedule: str) -> bool:

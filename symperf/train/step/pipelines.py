@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ...formulas.language.atoms import less_one
-from ...formulas.language.symbols import overlap_dp, overlap_pp, pp, vpp
+from ...formulas.language.symbols import overlap_dp, pp
 from ...formulas.parallel import dual_pipe as dual
 from ...formulas.parallel import zero_bubble as zb
 from ...operations.schedule import Idle, Overlap, Repeat, Scheduled, part
@@ -43,9 +43,11 @@ def whole_passes(step: TrainingStep) -> list[Node | None]:
     if structure.told_apart:
         found: list[Node] = [paced_by_deciding_stages(step)]
     else:
-        each = in_sequence(*_mean(step, step.later_sends)) if structure.schedule == "1f1b" else stage
+        each = (
+            in_sequence(*step.passes(fullest=False, sends=step.later_sends)) if structure.schedule == "1f1b" else stage
+        )
         found = [Repeat(each, later), step.ends()]
-    return [step.first_forward(), *found, _last_backward(step), Idle(BUBBLE, waiting(step), sympy.S.One)]
+    return [step.first_forward(), *found, _last_backward(step), Idle(BUBBLE, step.waiting(), sympy.S.One)]
 
 
 def _last_backward(step: TrainingStep) -> Node:
@@ -53,19 +55,6 @@ def _last_backward(step: TrainingStep) -> Node:
     reduction = None if step.structure.zero > 1 else step.gradient_reduction()
     last = step.backward if reduction is None else Overlap(step.backward, reduction, overlap_dp)
     return with_gradients(step.structure, last, step.share.updated_parameters)
-
-
-def _mean(step: TrainingStep, sends: Any) -> tuple[Node, Node]:
-    return step.passes_of(lambda count: count / pp, sends)
-
-
-def waiting(step: TrainingStep) -> Node:
-    """What a device waits for: slots of micro-batches with their transfers, and rounds of those that are hidden."""
-    slots = Repeat(in_sequence(*_mean(step, vpp)), step.idle_slots())
-    if step.structure.schedule != "interleaved":
-        return slots
-    transfers = in_sequence(step.transfer("forward"), step.transfer("backward"))
-    return in_sequence(slots, Repeat(transfers, overlap_pp * pp * less_one(vpp)))
 
 
 def split_schedule(step: TrainingStep) -> list[Node | None]:

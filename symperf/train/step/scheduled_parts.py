@@ -10,6 +10,7 @@ from ...formulas.language.atoms import above_one
 from ...formulas.language.symbols import pp
 from ...formulas.memory import stage_memory as each
 from ...operations.schedule import ZERO, Scheduled, part
+from ..memory.multi_token_counts import is_stage
 from .passes import of_weights
 
 if TYPE_CHECKING:
@@ -79,11 +80,8 @@ class Sides:
     def on(self, number: Any, *phases: str) -> Any:
         """On one stage."""
         first, last = each.is_first_stage(number), each.is_last_stage(number, pp)
-        return (
-            first * self._of("first", phases)
-            + self._here(number) * self._of("modules", phases)
-            + last * self._of("last", phases)
-        )
+        here = is_stage(number, self.at) if self._apart else ZERO
+        return first * self._of("first", phases) + here * self._of("modules", phases) + last * self._of("last", phases)
 
     def before(self, number: Any, *phases: str) -> Any:
         """On the stages before one."""
@@ -98,11 +96,6 @@ class Sides:
     @property
     def _apart(self) -> bool:
         return f"modules/{FORWARD}" in self.times
-
-    def _here(self, number: Any) -> Any:
-        if not self._apart:
-            return ZERO
-        return each.is_last_stage(number, self.at) - above_one(number / self.at)
 
     def _of(self, end: str, phases: tuple[str, ...]) -> Any:
         return sum((self.times.get(f"{end}/{phase}", ZERO) for phase in phases), ZERO)

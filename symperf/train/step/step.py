@@ -105,12 +105,12 @@ class TrainingStep:
         shown = pipe_chunks.one_f_one_b_shown_share(overlap_pp, pp)
         return shown if self.structure.schedule == "1f1b" else self.sends
 
-    def passes(self, *, fullest: bool) -> tuple[Node, Node]:
+    def passes(self, *, fullest: bool, sends: Any = None) -> tuple[Node, Node]:
         """Both passes of one micro-batch through a stage: one of the mean number of layers, or the fullest.
 
-        They differ only where stages are unequal.
+        They differ only where stages are unequal. Of `sends`, see `passes_of`.
         """
-        return self.passes_of(self.share.layers_of if fullest else (lambda count: count / pp))
+        return self.passes_of(self.share.layers_of if fullest else (lambda count: count / pp), sends)
 
     def passes_of(
         self, layers_of: Callable[[Any], Any], sends: Any = None, *, shards: bool = True
@@ -252,6 +252,14 @@ class TrainingStep:
     def split_launches(self) -> dict[str, tuple[Op, Op]]:
         """One launch and one call in each pass of such a schedule."""
         return {name: launches_of(name) for name in SPLIT_PASSES}
+
+    def waiting(self) -> Node:
+        """What a device waits for: slots of micro-batches with their transfers, and rounds of those that are hidden."""
+        slots = Repeat(in_sequence(*self.passes(fullest=False, sends=vpp)), self.idle_slots())
+        if self.structure.schedule != "interleaved":
+            return slots
+        transfers = in_sequence(self.transfer("forward"), self.transfer("backward"))
+        return in_sequence(slots, Repeat(transfers, overlap_pp * pp * less_one(vpp)))
 
     def idle_slots(self) -> Any:
         """Micro-batch slots that a device waits for."""

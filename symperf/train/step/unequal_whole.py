@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ...formulas.language.atoms import Max, Min, above_one, complement, less_one
-from ...formulas.language.symbols import overlap_pp, pp, vpp
+from ...formulas.language.symbols import overlap_pp, pp
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import unequal_chunks as chunked
 from ...formulas.parallel import unequal_stages as unequal
 from ...formulas.parallel.zero_bubble import excess
-from ...operations.schedule import ZERO, Repeat, Scheduled
+from ...operations.schedule import ZERO, Scheduled
 from ...operations.schedule import sequence as in_sequence
 from .scheduled_parts import BACKWARD, FORWARD, Parts, Sides
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ...operations.schedule import Node
     from .step import TrainingStep
 
 PHASES = (FORWARD, BACKWARD)
@@ -54,7 +53,7 @@ def paced_by_deciding_stages(step: TrainingStep) -> Scheduled:
         later, paces, ends = [], [], Sides(times, step.structure.module_stage)
         for k, number in enumerate(numbers):
             one, two = (times[f"{k}/{phase}"] + ends.on(number, phase) for phase in ("forward", "backward"))
-            behind = _behind(number) * times.get(f"{k}/behind", ZERO) + ends.behind(number, "forward", "backward")
+            behind = excess(pp, number) * times.get(f"{k}/behind", ZERO) + ends.behind(number, "forward", "backward")
             paces.append(one + two)
             later.append(unequal.one_f_one_b_later_time(one, two, behind, m, pp, number))
         slowest = pipe.uneven_stages_time(ZERO, Max(*paces), m)
@@ -70,7 +69,7 @@ def paced_by_ways(step: TrainingStep) -> Scheduled:
     if interleaved:
         _add_chunks(parts, step)
     parts.add("mean", in_sequence(*step.passes(fullest=False)), less_one(m))
-    parts.add("slots", _slots(step, interleaved=interleaved))
+    parts.add("slots", step.waiting())
     parts.add_ends(step, m)
 
     def rule(times: Mapping[str, Any]) -> Any:
@@ -131,15 +130,6 @@ def _add_chunks(parts: Parts, step: TrainingStep) -> None:
                 parts.add(f"{k}/{name}/{phase}", node)
 
 
-def _slots(step: TrainingStep, *, interleaved: bool) -> Node:
-    """What the bubble's term has of a schedule's time."""
-    slots = Repeat(in_sequence(*step.passes_of(lambda count: count / pp, vpp)), step.idle_slots())
-    if not interleaved:
-        return slots
-    transfers = in_sequence(step.transfer(FORWARD), step.transfer(BACKWARD))
-    return in_sequence(slots, Repeat(transfers, overlap_pp * pp * less_one(vpp)))
-
-
 def _outside(times: Mapping[str, Any], sides: Sides, k: int, number: Any, *phases: str) -> tuple[Any, Any]:
     """The time of passes before the first chunk of a device, and behind its last one."""
     before, behind = (
@@ -177,8 +167,3 @@ def _device_time(step: TrainingStep, times: Mapping[str, Any], sides: Sides, k: 
     before, behind = _outside(times, sides, k, number, *PHASES)
     passes = own, first[0], first[1], last[0], last[1]
     return chunked.interleaved_device_time(*passes, before, behind, waits, step.micro_batches, pp, number)
-
-
-def _behind(number: Any) -> Any:
-    """How many stages are behind one."""
-    return excess(pp, number)
