@@ -283,3 +283,23 @@ def test_bad_flags_are_one_line(flags: str, message: str, capsys: pytest.Capture
     found = capsys.readouterr().err
     assert re.search(message, found), found
     assert found.count("\n") == 1
+
+
+def test_sums_of_experts_adapters_by_hand() -> None:
+    """Mixtral, 2048 tokens with 2 experts each: 4096 rows of 4096 and 14336; forward 5 n of a row, backward 2 n + 3 k."""
+    run = sf.training("mixtral-8x7b", "h100-sxm", sf.Plan(lora_rank=8, lora_targets="experts"), batch=1, sequence=2048)
+    for side, inner, columns in (("up", 4096, 14336), ("down", 14336, 4096)):
+        term = f"term/layer/experts/{side}/lora/add"
+        assert run.value(f"{term}/forward/bytes") == 2 * 4096 * 5 * columns
+        assert run.value(f"{term}/backward/bytes") == 2 * 4096 * (2 * columns + 3 * inner)
+
+
+def test_an_optimizer_in_the_backward_pass_keeps_the_gradients_of_one_layers_adapters() -> None:
+    """Llama-2-7B has 32 equal layers."""
+    plan = {"lora_rank": 8, "lora_targets": "attention"}
+    later, at_once = (
+        sf.training(LLAMA, "h100-sxm", sf.Plan(**plan, optimizer_in_backward=at_once), batch=1, sequence=512)
+        for at_once in (False, True)
+    )
+    name = "gradients/adapters"
+    assert at_once.memory_terms()[name] == pytest.approx(later.memory_terms()[name] / 32, rel=1e-12)

@@ -55,12 +55,18 @@ def state_terms(structure: Structure, share: DeviceShare) -> dict[str, Any]:
 
 
 def _newest(structure: Structure, trained: dict[str, Any]) -> dict[str, Any]:
-    """Parameters whose gradients are there at once where each is updated as it comes: of a layer, and of a table."""
+    """Parameters whose gradients are there at once where each is updated as it comes: of a layer, and of a table.
+
+    Of adapters those of a layer.
+    """
     kinds = [kind for _, kind in counts.kinds_with_counts(structure.architecture)]
     frozen = structure.frozen
     layer = Max(*(device.dense_parameters(structure.architecture, kind, frozen) for kind in kinds))
     experts = 0 if "experts" in frozen else Max(*(device.expert_parameters(structure.architecture, k) for k in kinds))
     largest = {"layers": layer, "multi_token": layer, "experts": experts, "multi_token_experts": experts}
+    if structure.adapted:
+        own, of_experts = zip(*(adapter_parameters(structure, kind) for kind in kinds), strict=True)
+        largest |= {"adapters": Max(*own), "adapter_experts": Max(*of_experts)}
     table = ceil_div(vocab_size, tp) * hidden_size
     return {name: Min(count, largest.get(name, table)) for name, count in trained.items()}
 

@@ -126,7 +126,8 @@ class _Pass:
         """The gradients of both matrices and of what they read; those of the layer's input are summed."""
         matmul, path = self.kernels.matmul, f"{path}/lora"
         columns, inner, groups = found.mean_columns, found.inner, found.groups
-        added = form.adapter_sum_backward_bytes(found.first_rows * groups, inner, found.results / found.first_rows)
+        rows = found.first_rows * groups
+        added = form.adapter_sum_backward_bytes(rows, inner, found.results / rows)
         n = found.results
         steps = sequence(
             self.kernels.stream(f"{path}/magnitude/backward", form.magnitude_backward_bytes(n), n, 7)
