@@ -376,6 +376,9 @@ def test_an_ignored_key_is_read_as_if_it_were_not_there(tmp_path: Path) -> None:
     assert found.fields["zero"] == 0
     assert found.ignores("new_thing")
     assert found.ignored["zero_optimization.stage"] == "as asked for (--ignore-key)"
+    path = tmp_path / "f.txt"
+    path.write_text("mixed_precision=bf16_mixed\nmodel.new_thing=3\n", encoding="utf-8")
+    assert sf.read_framework(path, ignore_keys=["model.new_thing"], model=True).ignores("model.new_thing")
 
 
 def test_scripts_are_not_run() -> None:
