@@ -44,7 +44,6 @@ def fill_in(options: argparse.Namespace) -> FrameworkSettings | None:
     for name, value in beneath.items():
         if name not in options.given and value is not None:
             setattr(options, name, value)
-    options.given |= frozenset(fields)  # a profile chooses none of these
     options.set += [f"{name}={value}" for name, value in found.values.items() if name not in asked]
     return found
 

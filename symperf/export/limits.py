@@ -36,6 +36,7 @@ NO_STAGES: Final[dict[str, tuple[Any, ...]]] = {
     "first_stage_layers": (None,),
     "last_stage_layers": (None,),
     "account_for": ("none",),
+    "layout": (None,),
 }
 MEGATRON_RULES: Final = (
     Rule(
@@ -117,6 +118,7 @@ TORCHTITAN: Final = SoftwareLimits(
         "schedule": ("1f1b", "gpipe", "interleaved"),
         "uneven_stages": (False,),
         "account_for": ("none",),
+        "layout": (None,),
         "zero": (2, 3),
         "recompute": ("none", "full"),
         "recompute_layers": (None,),

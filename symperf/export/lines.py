@@ -19,9 +19,8 @@ def comments(sheet: Sheet) -> list[str]:
 
 
 def flags(sheet: Sheet) -> str:
-    """`--name value` lines; a switch has no value."""
-    settings = sheet.settings.items()
-    lines = [name if value is True else f"{name} {shlex.quote(_word(value))}" for name, value in settings]
+    """`--name value` lines; a switch has no value, a list one word for each of its own."""
+    lines = [shlex.join([name, *_words(value)]) for name, value in sheet.settings.items()]
     return "\n".join([*comments(sheet), *lines]) + "\n"
 
 
@@ -94,6 +93,13 @@ def nest_tables(settings: dict[str, Any]) -> dict[str, Any]:
             table = table.setdefault(part, {})
         table[last] = value
     return found
+
+
+def _words(value: Any) -> list[str]:
+    """The words behind the name of a flag."""
+    if value is True:
+        return []
+    return [_word(each) for each in value] if isinstance(value, list) else [_word(value)]
 
 
 def _word(value: Any) -> str:

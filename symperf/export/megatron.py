@@ -42,7 +42,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "--recompute-granularity": Option(str, ARGUMENTS, ("full", "selective")),
     "--recompute-method": Option(str, ARGUMENTS, ("uniform", "block")),
     "--recompute-num-layers": Option(int, ARGUMENTS),
-    "--recompute-modules": Option(str, ARGUMENTS),
+    "--recompute-modules": Option(list, ARGUMENTS),
     "--use-distributed-optimizer": Option(bool, ARGUMENTS),
     "--use-megatron-fsdp": Option(bool, ARGUMENTS),
     "--data-parallel-sharding-strategy": Option(
@@ -182,7 +182,7 @@ def _modules(made: Sheet, asked: ExportRequest) -> None:
         made.note("recompute_modules", "op: Megatron-LM computes modules again, not every second product")
         return
     names = modules_of(plan.recompute, plan.recompute_modules)
-    made.put("--recompute-modules", " ".join(names), "recompute", "recompute_modules")
+    made.put("--recompute-modules", list(names), "recompute", "recompute_modules")
 
 
 def _sharding(made: Sheet, asked: ExportRequest) -> None:

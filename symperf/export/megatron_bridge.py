@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from . import megatron
 from .lines import overrides as text
@@ -101,7 +101,7 @@ def sheet(asked: ExportRequest) -> Sheet:
     made = Sheet("megatron-bridge", OPTIONS, covered=set(source.covered))
     for flag, value in source.settings.items():
         for name in SAME.get(flag, ()):
-            made.put(name, _value(name, value))
+            made.put(name, value)
         if flag in ELSEWHERE:
             made.note(ELSEWHERE[flag], f"{flag} {value} of Megatron-LM is not in the pages that translate its flags")
     _rest(made, source, asked)
@@ -131,7 +131,3 @@ def _rest(made: Sheet, source: Sheet, asked: ExportRequest) -> None:
         made.put("optimizer.optimizer", "adam", "optimizer")
     elif optimizer is not None:
         made.note("optimizer", f"{asked.plan.optimizer} is not among the optimizers that the pages name")
-
-
-def _value(name: str, value: Any) -> Any:
-    return value.split() if OPTIONS[name].kind is list else value

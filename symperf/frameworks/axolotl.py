@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError
-from ..plans.plan import FIELDS
 from .hub import FSDP, OPTIMIZERS, batch_of, fully_sharded, model_of, sharded
 from .keys import Keys, flatten
 from .profiles import profile_of
@@ -70,9 +69,7 @@ REFUSED: Final = {
     "peft_layers_to_transform": "adapters of some layers only are not modelled",
     "lora_target_parameters": "adapters of single parameters are not modelled",
     "lora_modules_to_save": "whole modules trained beside adapters are not modelled",
-    "pretraining_dataset": "",
     "gptq": "checkpoints of GPTQ are not trained here",
-    "resize_token_embeddings_to_32x": "",
     "use_pose": "PoSE is not modelled",
 }
 
@@ -82,8 +79,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
     flat = {k: v for k, v in flatten(data).items() if v not in ({}, "", None)}
     keys = Keys("axolotl", label, flat, ignore)
     for name, why in REFUSED.items():
-        if why:
-            keys.refuse(name, why)
+        keys.refuse(name, why)
     liger = any(keys.data.get(name) for name in CHOICES if name.startswith("liger_"))
     fields: dict[str, Any] = {"zero": 0, "overlap_dp": 1.0} | _kernels(keys)
     for name in CHOICES:
@@ -140,8 +136,6 @@ def _numbers(keys: Keys) -> dict[str, Any]:
         precision = "fp8"
     else:
         precision = "fp16" if fp16 and not bf16 else "bf16" if bf16 or "bf16" not in keys.read else "fp32"
-    if precision not in FIELDS["precision"].training:
-        raise InputError(f"{keys.label}: bf16 and fp16 are off, and training in 32 bits is not modelled")
     optimizer = keys.word("optimizer", OPTIMIZERS)
     keys.refuse("float32", "training in 32 bits is not modelled")
     return {"precision": precision, "optimizer": optimizer or "adam"}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, quote
 from ..export.megatron_bridge import PRECISIONS, SAME
 from . import megatron
+from .keys import Keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,10 +33,10 @@ PRODUCTS: Final[Mapping[str, dict[str, Any]]] = {
 
 def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], *, model: bool) -> FrameworkSettings:
     """The settings of overrides by name."""
-    skipped = set(ignore)
+    keys = Keys("megatron-bridge", label, data, ignore)
     found: dict[str, Any] = {}
-    for name, value in data.items():
-        if name in skipped or value is None:
+    for name, value in keys.data.items():
+        if value is None:
             continue
         if name == "mixed_precision":
             if value not in RECIPES:
@@ -44,4 +46,5 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], *, model: b
         flag = FLAGS.get(name, f"--{name.partition('.')[2].replace('_', '-')}")
         if value is not False:
             found[flag] = value
-    return megatron.read(found, label, (), model=model, framework="megatron-bridge")
+    settings = megatron.read(found, label, (), model=model, framework=keys.framework)
+    return dataclasses.replace(settings, ignored={**keys.ignored, **settings.ignored})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError
-from ..plans.plan import FIELDS
 from .keys import Keys, flatten
 from .profiles import profile_of
 from .settings import FrameworkSettings
@@ -143,8 +142,6 @@ def _numbers(keys: Keys) -> dict[str, Any]:
         and told
         and not any(name in keys.ignored for name in ("bf16.enabled", "fp16.enabled"))
     ):
-        if "fp32" not in FIELDS["precision"].training:
-            raise InputError(f"{keys.label}: bf16 and fp16 are off, and training in 32 bits is not modelled")
         found["precision"] = "fp32"
     elif found["precision"] is None:
         keys.note("precision: that of the system, which the file leaves open")

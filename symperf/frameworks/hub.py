@@ -43,10 +43,7 @@ def model_of(name: str, folder: Path) -> str:
 
 
 def sharded(keys: Keys, key: str, folder: Path) -> FrameworkSettings | None:
-    """What the file of DeepSpeed says that a key names, or holds."""
-    found = keys.data.get(key)
-    if isinstance(found, dict):  # pragma: no cover - flattened before
-        return read_deepspeed(found, f"{keys.label}: {key}", ())
+    """What the file of DeepSpeed says that a key names."""
     path = keys.take(key, str)
     if path is None:
         return None
@@ -74,12 +71,15 @@ def batch_of(keys: Keys, fields: dict[str, Any], micro_batch: int | None, inner:
         "zero_shards",
         "offload",
         "nvme",
-        "tp",
-        "overlap_tp",
     )
     fields |= {name: inner.fields[name] for name in names if name in inner.fields}
-    for name, told in (("micro_batch", micro_batch),):
-        other = inner.fields.get(name)
+    tp, other_tp = fields.get("tp", 1), inner.fields["tp"]
+    if other_tp > 1:
+        fields |= {name: inner.fields[name] for name in ("tp", "overlap_tp")}
+    for name, told, other in (
+        ("micro_batch", micro_batch, inner.fields.get("micro_batch")),
+        ("tp", tp if tp > 1 else None, other_tp if other_tp > 1 else None),
+    ):
         if other is not None and told is not None and other != told:
             raise InputError(f"{keys.label}: {name} is {told}, and {other} in {inner.label}, expected one")
     keys.read |= {f"{inner.label}: {key}": value for key, value in inner.read.items()}

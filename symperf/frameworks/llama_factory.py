@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ..common.errors import InputError
-from ..plans.plan import FIELDS
 from .hub import OPTIMIZERS, batch_of, fully_sharded, model_of, sharded
 from .keys import Keys, flatten
 from .profiles import profile_of
@@ -89,9 +87,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
     fields |= _adapters(keys, fields)
     fields["loss"] = "fused-linear" if liger else "unfused"
     sequence = keys.count("cutoff_len") or 2048
-    packs = keys.flag("packing", "neat_packing") if len({"packing", "neat_packing"} & keys.data.keys()) < 2 else True
-    keys.read |= {name: keys.data[name] for name in ("packing", "neat_packing") if name in keys.data}
-    if not packs and stage != "pt":
+    packs = [keys.flag(name) for name in ("packing", "neat_packing")]
+    if not any(packs) and stage != "pt":
         keys.note(f"data: every sequence is taken as full, {sequence} tokens; the file does not pack them")
     keys.finish(WITHOUT_COST)
     return FrameworkSettings(
@@ -112,8 +109,6 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
 def _numbers(keys: Keys) -> dict[str, Any]:
     bf16, fp16 = keys.flag("bf16"), keys.flag("fp16")
     precision = "fp8" if keys.flag("fp8") else "bf16" if bf16 else "fp16" if fp16 else "fp32"
-    if precision not in FIELDS["precision"].training:
-        raise InputError(f"{keys.label}: found neither bf16 nor fp16, and training in 32 bits is not modelled")
     muon, optimizer = keys.flag("use_muon"), keys.word("optim", OPTIMIZERS)
     return {"precision": precision, "optimizer": "muon" if muon else optimizer or "adam"}
 

@@ -9,7 +9,6 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError
-from ..plans.plan import FIELDS
 from ..plans.stage_layout import stages_of
 from ..plans.structure import COUNTED
 from .keys import Keys
@@ -157,8 +156,8 @@ def _exchange(keys: Keys, ep: int) -> str | None:
         keys.fail("--moe-token-dispatcher-type", "alltoall or flex: tokens gathered for all experts are not modelled")
     if ep > 1 and kind is None:
         keys.note("experts: tokens are exchanged all to all (--moe-token-dispatcher-type is left out)")
-    deep = keys.flag("--moe-enable-deepep") or keys.take("--moe-flex-dispatcher-backend", str) == "deepep"
-    return profile_of("megatron-deepep" if deep and kind == "flex" else keys.framework)
+    deep, backend = keys.flag("--moe-enable-deepep"), keys.take("--moe-flex-dispatcher-backend", str)
+    return profile_of("megatron-deepep" if (deep or backend == "deepep") and kind == "flex" else keys.framework)
 
 
 def _batch(keys: Keys) -> dict[str, Any]:
@@ -194,15 +193,21 @@ def _stages(keys: Keys, pp: int, layers: int | None) -> dict[str, Any]:
 
 
 def _layout(keys: Keys, layout: str, pp: int) -> dict[str, Any]:
-    """A layout of stages in letters, or the field that says the same where layers differ by one or at the ends only."""
+    """A layout of stages in letters, or the field that says the same where layers differ by one or at the ends only.
+
+    No field but the layout says of ends and modules that they are elsewhere than on the first and the last stage.
+    """
     name = "--pipeline-model-parallel-layout"
     try:
-        stages = [letters.count("t") for letters in stages_of(layout)]
+        letters = stages_of(layout)
     except InputError as error:
         raise InputError(f"{keys.label}: {name}: {error}") from None
-    if len(stages) % pp:
+    if len(letters) % pp:
         keys.fail(name, f"letters E, t, m and L in a multiple of pp = {pp} stages")
+    stages = [each.count("t") for each in letters]
     vpp, most = len(stages) // pp, max(stages)
+    if 0 in stages or any("m" in each for each in letters[:-1]):
+        return {"vpp": vpp, "layout": layout}
     if len(set(stages)) == 1:
         return {"vpp": vpp}
     if vpp == 1 and stages == sorted(stages, reverse=True) and most - min(stages) == 1:
@@ -220,9 +225,7 @@ def _recomputation(keys: Keys) -> dict[str, Any]:
     if keys.flag("--recompute-activations") and kind is None:
         kind = "selective"
     if kind == "selective" and modules not in (None, ["core_attn"]):
-        if "recompute_modules" in FIELDS:
-            return {"recompute": "selective", "recompute_modules": ",".join(map(str, modules)), "recomputed": None}
-        keys.fail("--recompute-modules", "core_attn")
+        return {"recompute": "selective", "recompute_modules": ",".join(map(str, modules)), "recomputed": None}
     if kind == "full" and method == "uniform" and (number or 1) > 1:
         keys.fail("--recompute-num-layers", "1 with the method uniform: chunks of several layers are not modelled")
     return {"recompute": kind or "none", "recomputed": number if kind == "full" and method == "block" else None}
@@ -259,8 +262,6 @@ def _numbers(keys: Keys) -> dict[str, Any]:
         precision = "fp8"
     if keys.take("--fp4-format", str, choices=("e2m1",)) is not None:
         precision = "fp4"
-    if precision not in FIELDS["precision"].training:
-        raise InputError(f"{keys.label}: found neither --bf16 nor --fp16, and training in 32 bits is not modelled")
     keys.drop("--fp8-recipe", "scales of every recipe cost the same here")
     drops = [keys.take(f"--{name}-dropout", float, least=0) for name in ("attention", "hidden")]
     if None in drops:

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from ..common.errors import InputError, quote
 from ..common.yaml_text import read_yaml
+from ..models.config_files import without_repeats
 
 OVERRIDE: Final = re.compile(r"[a-z_]+(\.[a-z_]+)+\s*=\s*\S.*|mixed_precision\s*=\s*\S+")
-FORMS: Final = {".json": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".sh": "words", ".txt": "words"}
+FORMS: Final = {".json": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".sh": "words"}
 
 
 def parse_json(text: str, label: str) -> dict[str, Any]:
@@ -20,18 +21,10 @@ def parse_json(text: str, label: str) -> dict[str, Any]:
     Raises:
         InputError: no JSON, no object, or a key that comes twice.
     """
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            name = next(key for key, _ in pairs if sum(other == key for other, _ in pairs) > 1)
-            raise InputError(f"{label}: {quote(name)} comes twice, expected it once")
-        return found
-
     try:
-        found = json.loads(text, object_pairs_hook=once)
-    except InputError:
-        raise
+        found = json.loads(text, object_pairs_hook=without_repeats)
+    except InputError as error:
+        raise InputError(f"{label}: {error}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{label}: not valid JSON: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict):
@@ -40,7 +33,11 @@ def parse_json(text: str, label: str) -> dict[str, Any]:
 
 
 def parse_overrides(text: str, label: str) -> dict[str, Any]:
-    """Lines `name=value`, values as JSON has them, or words."""
+    """Lines `name=value`, values as YAML has them.
+
+    Raises:
+        InputError: a line that is none, a name that comes twice, or a value that is no YAML.
+    """
     found: dict[str, Any] = {}
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip().removesuffix("\\").strip()
@@ -62,8 +59,6 @@ def parse(text: str, label: str, ending: str) -> tuple[str, Any]:
         InputError: the text is not what its form promises.
     """
     form = FORMS.get(ending) or _form(text)
-    if form == "words" and ending == ".txt":
-        form = _form(text)
     if form == "json":
         return "tables", parse_json(text, label)
     if form == "toml":

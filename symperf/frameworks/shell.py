@@ -42,7 +42,6 @@ def shell_options(text: str, label: str, switches: Container[str], many: Contain
         if not _OPTION.fullmatch(word) or not word.startswith("--"):
             continue
         name, equals, beside = word.partition("=")
-        name = f"--{name[2:]}"
         values = [beside] if equals else []
         for each in words[at + 1 :]:
             if equals or _OPTION.fullmatch(each) or each in _ENDS:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError
-from ..plans.plan import FIELDS
 from .keys import Keys, flatten
 from .profiles import profile_of
 from .settings import FrameworkSettings
@@ -44,9 +43,10 @@ WITHOUT_COST: Final = """
     model.tokenizer_path model.print_after_conversion model.hf_assets_path optimizer.lr optimizer.beta1 optimizer.beta2
     optimizer.eps optimizer.weight_decay optimizer.implementation training.dataset training.dataset_path
     training.max_norm training.steps training.gc_freq training.gc_debug training.seed training.deterministic
-    training.debug_moe_force_load_balance experimental.* parallelism.disable_loss_parallel float8.filter_fqns
+    training.debug_moe_force_load_balance experimental.custom_import experimental.custom_args_module
+    parallelism.disable_loss_parallel float8.filter_fqns
     float8.recipe_name float8.precompute_float8_dynamic_scale_for_fsdp float8.emulate mx.* float8.moe_fqns*
-    activation_checkpoint.per_op_sac* activation_checkpoint.early_stop parallelism.module_fqns_per_model_part
+    activation_checkpoint.per_op_sac* activation_checkpoint.early_stop
     activation_checkpoint.preserve_rng_state activation_checkpoint.determinism_check activation_checkpoint.debug
     quantize.linear.float8.filter_fqns quantize.linear.float8.recipe_name
     quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp fault_tolerance.*
@@ -201,7 +201,5 @@ def _numbers(keys: Keys) -> dict[str, Any]:
         if each not in ("float8", "quantize.linear.float8"):
             keys.fail("model.converters", "float8, or none")
         precision = "fp8"
-    if precision not in FIELDS["precision"].training:
-        keys.fail("training.mixed_precision_param", "bfloat16")
     name, early = keys.word("optimizer.name", OPTIMIZERS), keys.flag("optimizer.early_step_in_backward")
     return {"precision": precision, "optimizer": name or "adam", "optimizer_in_backward": early}

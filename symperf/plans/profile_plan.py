@@ -29,7 +29,7 @@ def defaults_under(software: Software, fields: Mapping[str, Any], given: Contain
         where = f"{software.name}: plan.{name}"
         if name not in FIELDS:
             raise InputError(f"{where}: unknown field{nearest(name, FIELDS)}")
-        if default.needs and FIELDS.get(default.needs, FIELDS[name]).kind != "degree":
+        if default.needs and (default.needs not in FIELDS or FIELDS[default.needs].kind != "degree"):
             raise InputError(f"{where}: needs: found {quote(default.needs)}, expected a degree, such as tp")
         if name in given or (default.needs and fields[default.needs] == 1):
             continue

@@ -38,8 +38,7 @@ OFFLOADS = ("activations", "gradients", "optimizer", "weights")
 NVME = ("optimizer", "weights")
 """What of a training step the host may keep on drives."""
 HOSTED = ("weights", "cache", "experts")
-"""What a host keeps of an inference."""
-"""What the host may keep, in the order in which it is written."""
+"""What a host may keep of an inference, in the order in which it is written."""
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
 STATED = ("host_latency", "host_collective_latency", "overhead_latency", "jitter")
 """Symbols that are 0 unless a run states them; only then the step has their terms."""

@@ -71,3 +71,9 @@ def test_no_framework_whose_files_say_none_is_searched_with_adapters(
     assert main([*asked, "--require", "lora_rank=8", "--emit", framework]) == 2
     assert f"lora_rank: found 8, which {framework} does not run; expected none" in capsys.readouterr().err
     assert any(field == "lora_rank" for field, _ in sf.emit(sf.Plan(lora_rank=8), framework).notes)
+
+
+def test_no_framework_whose_files_have_no_layout_is_searched_with_one(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["search", "gpt2", "-s", "h100-sxm", "--devices", "2", "--batch", "4", "--sequence", "64"]
+    assert main([*asked, "--require", "layout=Et*6|t*6L", "--emit", "torchtitan"]) == 2
+    assert "which torchtitan does not run; expected none" in capsys.readouterr().err

@@ -205,13 +205,65 @@ def test_every_option_that_is_written_is_read() -> None:
 
     assert set(SAME) <= set(OPTIONS)
     for name in OPTIONS:
-        value: Any = {str: (OPTIONS[name].choices or ("EttL",))[-1], int: 1, bool: True, float: 0.0}[OPTIONS[name].kind]
+        texts = OPTIONS[name].choices or ("EttL",)
+        value: Any = {str: texts[-1], int: 1, bool: True, float: 0.0, list: ["core_attn"]}[OPTIONS[name].kind]
         others = {"--bf16": True, "--num-layers": 2} if name != "--fp16" else {"--num-layers": 2}
-        value = "core_attn" if name == "--recompute-modules" else value
         found = megatron.read({**others, name: value}, "f", (), model=True)
         assert name in found.read or name in found.ignored, name
     assert set(bridge.FLAGS.values()) >= set(SAME)
     assert set(FRAMEWORKS) >= {"megatron", "megatron-bridge", "torchtitan", "deepspeed"}
+
+
+@pytest.mark.parametrize(
+    ("layout", "want"),
+    [
+        ("Et*4|t*4|t*4|t*4L", {}),
+        ("Et*5|t*4|t*4|t*3L", {"first_stage_layers": 5, "last_stage_layers": 3}),
+        ("Et*4|t*4|t*4|t*3L", {"uneven_stages": True}),
+        ("E|t*4|t*4|L", {"layout": "E|t*4|t*4|L"}),
+        ("Et*4|t*4|t*4m|L", {"layout": "Et*4|t*4|t*4m|L"}),
+        ("Et*4|t*4|t*4|t*4mL", {}),
+    ],
+)
+def test_a_layout_is_what_says_the_same(tmp_path: Path, layout: str, want: dict[str, Any]) -> None:
+    """A field that only counts layers stands for no layout whose ends or modules are elsewhere."""
+    text = f"--pipeline-model-parallel-size 4 --bf16 --pipeline-model-parallel-layout '{layout}'"
+    (tmp_path / "run.txt").write_text(text, encoding="utf-8")
+    plan, _ = sf.read_framework(tmp_path / "run.txt", model=True).plan(16, dp=1)
+    ways = ("layout", "uneven_stages", "first_stage_layers", "last_stage_layers")
+    assert {name: getattr(plan, name) for name in ways if getattr(plan, name)} == {
+        name: Plan(pp=4, layout=value).layout if name == "layout" else value for name, value in want.items()
+    }
+
+
+def test_modules_that_are_written_are_read(tmp_path: Path) -> None:
+    """Each is a word of its own, as argparse wants the values of an option that has several."""
+    plan = Plan(recompute="selective", recompute_modules="core_attn,mlp", precision="bf16", attention="flash")
+    text = sf.emit(plan, "megatron").text
+    assert "--recompute-modules core_attn mlp\n" in text
+    (tmp_path / "run.txt").write_text(text, encoding="utf-8")
+    found, _ = sf.read_framework(tmp_path / "run.txt", model=True).plan(32, dp=1)
+    assert found.recompute_modules == plan.recompute_modules
+
+
+def test_both_names_of_the_kernels_of_deepep_are_read(tmp_path: Path) -> None:
+    text = "--expert-model-parallel-size 2 --moe-token-dispatcher-type flex --moe-enable-deepep"
+    (tmp_path / "run.txt").write_text(f"{text} --moe-flex-dispatcher-backend deepep", encoding="utf-8")
+    assert sf.read_framework(tmp_path / "run.txt", model=True).stack == "deepep"
+
+
+@pytest.mark.parametrize("told", ["", ', "tensor_parallel": {"autotp_size": 2}'])
+def test_deepspeed_beside_a_file_leaves_its_tensor_parallelism(tmp_path: Path, told: str) -> None:
+    """What only one of two files says stands, and what both say is to be one number."""
+    (tmp_path / "z.json").write_text(f'{{"zero_optimization": {{"stage": 1}}{told}}}', encoding="utf-8")
+    text = "base_model: gpt2\nmicro_batch_size: 1\ndeepspeed: z.json\ntensor_parallel_size: "
+    (tmp_path / "a.yml").write_text(f"{text}2\n", encoding="utf-8")
+    plan, _ = sf.read_framework(tmp_path / "a.yml").plan(12, devices=4)
+    assert (plan.tp, plan.dp, plan.zero) == (2, 2, 1)
+    if told:
+        (tmp_path / "a.yml").write_text(f"{text}4\n", encoding="utf-8")
+        with pytest.raises(InputError, match=r"tp is 4, and 2 in z.json, expected one"):
+            sf.read_framework(tmp_path / "a.yml")
 
 
 def test_flags_override_the_file(folder: Path, call: Callable[[Any], Any]) -> None:
@@ -251,6 +303,7 @@ BAD: list[tuple[str, str, list[str], str]] = [
     ("f.toml", TORCHTITAN.replace('"full"', '"selective"'), [], "expected full or none, or selective by op"),
     ("f.toml", TORCHTITAN.replace("Interleaved1F1B", "ZBVZeroBubble"), [], "others are not modelled"),
     ("f.toml", TORCHTITAN.replace("= 8\nseq", "= 7\nseq"), [], "local_batch_size 7 is not divisible by"),
+    ("f.toml", TORCHTITAN + "[experimental]\npipeline_parallel_degree = 4\n", [], "unknown key 'experimental.pipeline"),
     ("f.toml", "[parallelism\n", [], "not valid TOML"),
     ("f.yml", AXOLOTL.replace("sample_packing", "sampel_packing"), [], "did you mean sample_packing"),
     ("f.yml", AXOLOTL + "model_name_or_path: x\n", [], "axolotl (base_model) and llama-factory (model_name_or_path)"),
@@ -323,6 +376,9 @@ def test_an_ignored_key_is_read_as_if_it_were_not_there(tmp_path: Path) -> None:
     assert found.fields["zero"] == 0
     assert found.ignores("new_thing")
     assert found.ignored["zero_optimization.stage"] == "as asked for (--ignore-key)"
+    path = tmp_path / "f.txt"
+    path.write_text("mixed_precision=bf16_mixed\nmodel.new_thing=3\n", encoding="utf-8")
+    assert sf.read_framework(path, ignore_keys=["model.new_thing"], model=True).ignores("model.new_thing")
 
 
 def test_scripts_are_not_run() -> None:

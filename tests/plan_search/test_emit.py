@@ -28,7 +28,9 @@ EXPERTS = Plan(tp=2, pp=2, dp=8, cp=2, ep=8, sequence_parallel=True, zero=2, pre
 GIVEN = Plan(pp=4, dp=2, first_stage_layers=6, last_stage_layers=6, recompute="full", recompute_layers=2)
 HYBRID = Plan(dp=16, zero=3, zero_shards=4, offload="optimizer,weights", precision="bf16", dropout=False)
 ODD = Plan(pp=3, tp=2, uneven_stages=True, schedule="zb-h2", cp=2, cp_kind="all-to-all", optimizer="adafactor")
+MODULES = Plan(recompute="selective", recompute_modules="core_attn,mlp")
 PLANS = {"one": Plan(), "dense": DENSE, "experts": EXPERTS, "given": GIVEN, "hybrid": HYBRID, "odd": ODD}
+PLANS |= {"modules": MODULES}
 
 
 def parsed(found: Emission) -> dict[str, Any]:
@@ -94,6 +96,7 @@ def test_megatron() -> None:
     found = parsed(emit(GIVEN, "megatron"))
     assert (found["decoder_first_pipeline_num_layers"], found["decoder_last_pipeline_num_layers"]) == (6, 6)
     assert (found["recompute_method"], found["recompute_num_layers"]) == ("block", 2)
+    assert parsed(emit(MODULES, "megatron"))["recompute_modules"] == ["core_attn", "mlp"]
     found = parsed(emit(HYBRID, "megatron", model=model))
     assert found["num_distributed_optimizer_instances"] == 4
     assert (found["attention_dropout"], found["hidden_dropout"]) == (0.0, 0.0)

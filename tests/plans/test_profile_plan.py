@@ -84,6 +84,7 @@ def test_each_software_has_the_loss_and_the_sharding_of_its_framework() -> None:
         ("[plan]\nzero = { value = 7 }", "plan.zero: zero: found 7"),
         ("[plan]\nloss = { value = 'fusd' }", "plan.loss: loss: found 'fusd'"),
         ("[plan]\nzero = { value = 3, needs = 'loss' }", "needs: found 'loss', expected a degree"),
+        ("[plan]\ntp = { value = 2, needs = 'tpp' }", "needs: found 'tpp', expected a degree"),
     ],
 )
 def test_bad_choices_are_one_line(tmp_path: Path, text: str, message: str) -> None:

@@ -27,7 +27,7 @@ MEGATRON: dict[str, Any] = {
     "--recompute-granularity": ["full", "selective"],
     "--recompute-method": ["uniform", "block"],
     "--recompute-num-layers": int,
-    "--recompute-modules": ["core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "shared_experts"],
+    "--recompute-modules": ("core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "shared_experts"),
     "--use-distributed-optimizer": bool,
     "--use-megatron-fsdp": bool,
     "--data-parallel-sharding-strategy": ["no_shard", "optim", "optim_grads", "optim_grads_params"],
@@ -136,8 +136,9 @@ def parse_flags(words: list[str], known: dict[str, Any]) -> dict[str, Any]:
         if kind is bool:
             parser.add_argument(name, action="store_true", default=None)
         else:
-            choices = kind if isinstance(kind, list) else None
-            parser.add_argument(name, type=str if choices else kind, choices=choices)
+            choices = kind if isinstance(kind, list | tuple) else None
+            several = "*" if isinstance(kind, tuple) else None  # --recompute-modules core_attn mlp
+            parser.add_argument(name, nargs=several, type=str if choices else kind, choices=choices)
     return {name: value for name, value in vars(parser.parse_args(words)).items() if value is not None}
 
 

@@ -35,6 +35,8 @@ PLANS: dict[str, tuple[str, dict[str, Any]]] = {
     "zero-bubble-2p": ("llama-2-7b", {"pp": 4, "dp": 4, "schedule": "zero-bubble-2p"}),
     "dualpipe": ("llama-2-7b", {"pp": 4, "dp": 4, "schedule": "dualpipe"}),
     "sharded": ("llama-2-7b", {"dp": 8, "zero": 3}),
+    "sharded, updated by the host": ("llama-2-7b", {"dp": 8, "zero": 3, "offload": "optimizer"}),
+    "gradients of the host": ("llama-2-7b", {"dp": 8, "zero": 1, "offload": "gradients,optimizer"}),
     "uneven experts": ("deepseek-v2-lite", {"pp": 4, "dp": 4, "ep": 4, "uneven_stages": True}),
     "ring in fp8": ("llama-2-7b", {"pp": 2, "cp": 4, "dp": 2, "precision": "fp8", "offload": "optimizer"}),
 }
