@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
     from ..operations.compiled import Compiled
 
-
+MEMORY = ("memory", "reserved")
+"""Bytes of tensors, and what is held beside them."""
+BYTES = tuple(f"{name}/" for name in MEMORY)
+"""What their paths begin with."""
 DEMANDS = ("flops", "bytes")
 """What a folder can be asked for beside its seconds, before its path."""
 
@@ -33,7 +36,7 @@ def folder_parts(compiled: Compiled, path: str) -> list[tuple[int, int | None]]:
         each = [_all_executions(compiled, name) or folder_parts(compiled, name) for name in names]
         return [found for parts in each for found in parts] if all(each) else []
     program, inside = compiled.program, f"{path}/"
-    if path in ("memory", "reserved") or path.startswith(("memory/", "reserved/")):
+    if path in MEMORY or path.startswith(BYTES):
         return [(at, None) for name, at in program.outputs.items() if name.startswith(inside)]
     what, _, below = path.partition("/")
     if what in DEMANDS:
@@ -52,7 +55,7 @@ def folder_parts(compiled: Compiled, path: str) -> list[tuple[int, int | None]]:
 def _all_executions(compiled: Compiled, path: str) -> list[tuple[int, int | None]]:
     """A term of a sum: all its executions."""
     program = compiled.program
-    if path.startswith(("memory/", "reserved/")) and path in program.outputs:
+    if path.startswith(BYTES) and path in program.outputs:
         return [(program.outputs[path], None)]
     return [
         (program.lets[t.path], program.outputs.get(f"term/{t.path}/count")) for t in compiled.terms if t.path == path
@@ -61,7 +64,7 @@ def _all_executions(compiled: Compiled, path: str) -> list[tuple[int, int | None
 
 def folders(compiled: Compiled) -> list[str]:
     """The paths of all folders, of time and of memory."""
-    memory = [name for name in compiled.program.outputs if name.startswith(("memory/", "reserved/"))]
+    memory = [name for name in compiled.program.outputs if name.startswith(BYTES)]
     return list(dict.fromkeys(_above([*(term.path for term in compiled.terms), *memory])))
 
 

@@ -146,10 +146,11 @@ def _grow(
     Without `values` no choices go together, and rows are only counted.
     """
     layers = question.base.model.sizes["num_layers"]
+    spared = form.uneven or (form.counted and "none" in question.candidates["account_for"])  # where pp divides layers
     start = [
         layout
         for layout in layouts(question)
-        if (layout[2] > 1) is form.parts and not ((form.uneven or form.counted) and layers % layout[1] == 0)
+        if (layout[2] > 1) is form.parts and not (spared and layers % layout[1] == 0)
     ]
     axes = {name: list(question.candidates[name]) for name in question.columns if name not in (*LAYOUT, "expert_tp")}
     axes["vpp"] = [vpp for vpp in axes["vpp"] if (vpp > 1) is form.interleaved]

@@ -137,8 +137,8 @@ def explained(
         fields, remedy = remedies.get(name, ((), ""))
         about = tuple(dict.fromkeys(word for word in WORD.findall(example) if word in known))
         fields = fields or about or tuple(dict.fromkeys(part for part in name.split("_") if part in known))
-        asked = " and ".join(f"--require {field.replace('_', '-')}=..." for field in fields[:1])
-        remedy = remedy or f"another value: {asked or '--explain'}"
+        asked = f"--require {fields[0].replace('_', '-')}=..." if fields else "--explain"
+        remedy = remedy or f"another value: {asked}"
         found.append(Reason(name, plans, fields, example, remedy, name in remedies))
     return found
 
@@ -149,12 +149,13 @@ def reasons(answer: Answer) -> list[Reason]:
     for found in answer.found:
         for name, text in found.space.examples.items():
             examples.setdefault(name, text)
-        if found.tally.least is not None:
-            need, question = found.tally.least[0], found.question
-            have = question.capacity if question.max_memory is None else min(question.max_memory, question.capacity)
-            sizes = f"{need / 2**30:.2f} GiB of {have / 2**30:.2f} GiB"
-            told = f"the smallest of all needs {sizes} on {question.devices} devices"
-            examples["does_not_fit"] = examples["above_max_memory"] = told
+    least = [(found.tally.least[0], found.question) for found in answer.found if found.tally.least is not None]
+    if least:
+        need, question = min(least, key=lambda each: each[0])
+        have = question.capacity if question.max_memory is None else min(question.max_memory, question.capacity)
+        sizes = f"{need / 2**30:.2f} GiB of {have / 2**30:.2f} GiB"
+        told = f"the smallest of all needs {sizes} on {question.devices} devices"
+        examples["does_not_fit"] = examples["above_max_memory"] = told
     return explained(answer.rejected, examples, FIELDS, REMEDIES)
 
 

@@ -15,7 +15,7 @@ from .evaluate import evaluate, lay_out_space
 from .rank import by_energy, criterion
 from .request import check_limits, check_required, check_values, contradictions
 from .space import SearchQuestion
-from .tally import Tally
+from .tally import Tally, not_dominated
 
 if TYPE_CHECKING:
     import os
@@ -98,12 +98,7 @@ class Answer:
             assert front is not None
             return float(front.time[item[1]]), float(front.memory[item[1]]), item[0].question.devices
 
-        points.sort(key=point)
-        kept: list[tuple[Found, int]] = []
-        for item in points:
-            mine = point(item)
-            if not any(all(a <= b for a, b in zip(point(other), mine, strict=True)) for other in kept):
-                kept.append(item)
+        kept = not_dominated(points, point)
         return [self._record(found, found.tally.front, place) for found, place in kept if found.tally.front is not None]
 
     @cached_property

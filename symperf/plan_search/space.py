@@ -163,7 +163,7 @@ class TableForm:
         parts: sequences are in parts: cp is above 1, else it is 1.
         interleaved: vpp is above 1, else it is 1.
         uneven: stages differ by a layer: pp does not divide the layers.
-        counted: ends of the model that are dealt as layers, which pp does not divide.
+        counted: ends of the model that are dealt as layers; where these are a choice, pp does not divide the layers.
         expert_tp: the tensor-parallel degree inside an expert, if it is given.
     """
 
@@ -288,10 +288,12 @@ def _choices(question: SearchQuestion) -> dict[str, tuple[Any, ...]]:
 def _ends(question: SearchQuestion) -> tuple[int, ...]:
     """How many ends of the model may count as layers: none, or where that lets stages be interleaved that else are not.
 
-    Stages that are not interleaved differ by a layer instead.
+    Stages that are not interleaved differ by a layer instead. A question that names ends, and not none, has them.
     """
     layers, stages = question.base.model.sizes["num_layers"], divisors(question.devices)
-    found = [n for n in (1, 2) if any(pp > 1 and layers % pp and (layers + n) % pp == 0 for pp in stages)]
+    named = question.required.get("account_for", ("none",))
+    asked = set() if "none" in named else {sum(COUNTED[name]) for name in named}
+    found = [n for n in (1, 2) if n in asked or any(layers % pp and (layers + n) % pp == 0 for pp in stages)]
     return (0, *found)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
 from .rank import check_priced
+from .tally import not_dominated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,8 @@ AXES: Final = {
 }
 """What plans of a front are compared in, less of each is better, with the name of its value."""
 DEFAULT: Final = ("time", "memory", "devices")
+ROUNDING: Final = 1e-12
+"""Relative: so that what is exactly enough for some steps is not a step short by rounding."""
 
 
 def check_axes(text: str | None) -> tuple[str, ...]:
@@ -67,11 +70,7 @@ def front(answer: Answer, axes: Sequence[str] = DEFAULT) -> list[dict[str, Any]]
             tokens = each["tokens_per_s"] * each["time_s"]
             each["joules_per_token"] = power * each["devices"] * each["time_s"] / tokens
     points = [tuple(each[AXES[name]] for name in axes) for each in records]
-    kept: list[int] = []
-    for place in sorted(range(len(records)), key=lambda k: (points[k], k)):
-        if not any(all(a <= b for a, b in zip(points[other], points[place], strict=True)) for other in kept):
-            kept.append(place)
-    return [records[place] for place in sorted(kept)]
+    return [records[place] for place in sorted(not_dominated(range(len(records)), points.__getitem__))]
 
 
 def board_power(question: SearchQuestion) -> float:
@@ -119,7 +118,7 @@ class IsoPoint:
         """Tokens of the whole steps that end within the seconds."""
         if self.seconds is None or not self.point.feasible:
             return None
-        return math.floor(self.seconds / self.point.time * (1 + 1e-12)) * self.step_tokens
+        return _whole_steps(self.seconds, self.point.time) * self.step_tokens
 
     @property
     def tokens_for_cost(self) -> int | None:
@@ -127,7 +126,7 @@ class IsoPoint:
         step = self.step_dollars
         if self.dollars is None or step is None or not self.point.feasible:
             return None
-        return math.floor(self.dollars / step * (1 + 1e-12)) * self.step_tokens
+        return _whole_steps(self.dollars, step) * self.step_tokens
 
     @property
     def dollars_in_time(self) -> float | None:
@@ -159,6 +158,11 @@ class IsoPoint:
             "seconds_for_cost": self.seconds_for_cost,
             "binds": self.binds,
         }
+
+
+def _whole_steps(amount: float, step: float) -> int:
+    """How many steps an amount of seconds or dollars is enough for."""
+    return math.floor(amount / step * (1 + ROUNDING))
 
 
 def iso_curves(scaling: Scaling, seconds: float | None, dollars: float | None) -> list[IsoPoint]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     Array = np.ndarray[Any, Any]
+
+T = TypeVar("T")
 
 DIGITS = 11
 """Significant digits to which times are compared: forms of equal value may differ in the last places."""
@@ -198,3 +200,20 @@ def _front(points: Kept) -> Kept:
     memory = round_values(ordered.memory)
     lowest = np.minimum.accumulate(np.concatenate([[np.inf], memory[:-1]]))
     return ordered.at(memory < lowest)
+
+
+def not_dominated(points: Iterable[T], values: Callable[[T], tuple[float, ...]]) -> list[T]:
+    """The points that no other is as good as along every axis; of equal ones the first.
+
+    Sorted from the best along the first axis, and among equals along the next, no point is dominated by a later one, so
+    that each is compared with those of the front alone.
+
+    Args:
+        points: of any kind.
+        values: of a point along the axes, less is better.
+    """
+    kept: list[tuple[tuple[float, ...], T]] = []
+    for mine, each in sorted(((values(each), each) for each in points), key=lambda pair: pair[0]):
+        if not any(all(a <= b for a, b in zip(other, mine, strict=True)) for other, _ in reversed(kept)):
+            kept.append((mine, each))
+    return [each for _, each in kept]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..common.table import Table
 from ..plan_search.scaling import training
 from ..plans.plan import FIELDS, Plan
+from ..spending.answers import KILOWATT_HOUR
 from .scaled import gibibytes, percent, quantity, seconds
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from ..plan_search.spent import IsoPoint
 
 DAY = 86400.0
-KILOWATT_HOUR = 3.6e6
 
 
 def as_json(scaling: Scaling, tokens: float | None) -> dict[str, Any]:

@@ -72,8 +72,8 @@ def stages_table(run: Run) -> Table:
     table = Table(("stage", *(("holds",) if held else ()), "layers", "in flight", *names, "reserved"))
     start = 0
     for position, row in enumerate(rows):
-        same = held is None or held[position : position + 1] == held[position + 1 : position + 2]
-        if position + 1 < len(rows) and rows[position + 1] == row and same:
+        following = position + 1
+        if following < len(rows) and rows[following] == row and (held is None or held[following] == held[position]):
             continue
         name = str(position + 1) if start == position else f"{start + 1}-{position + 1}"
         sizes = (gibibytes(size) for size in (*parts(row).values(), row["reserved"]))

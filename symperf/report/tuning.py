@@ -9,8 +9,8 @@ from .scaled import gibibytes, percent, seconds
 if TYPE_CHECKING:
     from ..runs.tuning import Tuning
 
-
 WHOLE = ("total", "reserved")
+"""Sums of the memory of all models, beside its parts."""
 
 
 class TuningReport:

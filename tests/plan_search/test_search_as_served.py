@@ -65,7 +65,7 @@ def test_more_sequences_and_more_memory_serve_no_less() -> None:
 
 
 def test_lengths_of_drafts_are_tried_and_none_beside_them() -> None:
-    """Each as `serve` has it; with acceptance 0 no draft is best, with 1 the longest."""
+    """Each as `serve` has it; a draft as large as its model costs more than it saves, and none is best."""
     draft = {"draft": draft_of(SMALL, "llama-3.2-1b"), "stack": "vllm-0.24"}
     answer = _search(acceptance=0.7, top=6, **draft)
     assert {each.fields["draft_length"] for each in answer.records} <= set(DRAFTED)

@@ -58,6 +58,18 @@ def test_a_search_finds_what_trying_every_plan_finds(part: int) -> None:
     assert any(answered)
 
 
+@pytest.mark.parametrize(
+    ("layers", "menu", "dealt"), [(6, {}, {"none", "both"}), (4, {"account_for": ["both"]}, {"both"})]
+)
+def test_ends_of_the_model_are_dealt_as_layers(layers: int, menu: dict[str, Any], dealt: set[str]) -> None:
+    """Where four stages of six layers could not be interleaved without, and wherever a question names ends alone."""
+    few: dict[str, Any] = {"recompute": ["none"], "cp_kind": ["ring"], "schedule": ["interleaved"], "tp": [1]}
+    few |= {"sequence_parallel": [False], "rank_order": ["tp-cp-dp-pp"], **cases.EVEN, **cases.PLAIN, **menu}
+    of = cases.Problem("llama-3.2-1b", "h100-sxm", 4, 8, 128, few, {"num_layers": layers})
+    assert check(of)
+    assert {each["account_for"] for each in of.search(top=100).records} == dealt
+
+
 @pytest.mark.parametrize("seed", range(0, 4 * effort.cases(15), 4))
 def test_pruning_changes_nothing(seed: int) -> None:
     """The ten best are the same without any bound, also where only one plan is asked for."""

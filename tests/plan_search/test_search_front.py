@@ -16,11 +16,12 @@ from support.effort import cases
 
 import symperf as sf
 from symperf.common.errors import InputError
-from symperf.plan_search.inference.front import AXES, Point, not_dominated
+from symperf.plan_search.inference.front import AXES
 from symperf.plan_search.inference.load import LoadPlan
 from symperf.plan_search.inference.pools import Pair
 from symperf.plan_search.inference.search import answer_search
 from symperf.plan_search.inference.space import InferenceQuestion
+from symperf.plan_search.tally import not_dominated
 from symperf.serve.closed import ClosedLoop
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def dominates(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=40))
 def test_the_front_is_what_no_point_dominates(values: list[tuple[float, ...]]) -> None:
     """Each distinct point that nothing dominates is there once, and no other."""
-    found = [point.values for point in not_dominated([Point(None, each) for each in values])]
+    found = not_dominated(values, tuple)
     want = {each for each in values if not any(dominates(other, each) for other in values)}
     assert len(found) == len(want)
     assert set(found) == want

@@ -42,6 +42,8 @@ MENUS: dict[str, list[dict[str, Any]]] = {
 """Values of some fields, by model; a field without any is searched whole."""
 SIZES = {"gpt2": (8.5, 10), "llama-3.2-1b": (9.2, 10.9), "olmoe-1b-7b": (10, 11.2)}
 """Powers of ten of a device's memory, from too small to ample."""
+ENDS = {"none": 0, "loss": 1, "both": 2}
+"""Ends of the model that are dealt as layers, by `account_for`."""
 WHOLE: dict[str, list[Any]] = {
     "recompute": ["none", "selective", "full"],
     "sequence_parallel": [False, True],
@@ -126,8 +128,11 @@ def every(of: Problem, *, duplicates: bool = False) -> Iterator[dict[str, Any]]:
     base = sf.Model.load(of.model)
     sizes = {**base.sizes, **of.values}
     dropout = base.architecture.dropout
-    whole = {**WHOLE, "attention": ["eager", "flash"] if dropout else ["flash"]} | of.menu
-    degrees = {"micro_batch": divisors(of.batch), "vpp": divisors(int(sizes["num_layers"]))}
+    layers, stages = int(sizes["num_layers"]), divisors(of.devices)
+    ends = [n for n, more in ENDS.items() if not more or any(layers % p and (layers + more) % p == 0 for p in stages)]
+    whole = {**WHOLE, "attention": ["eager", "flash"] if dropout else ["flash"], "account_for": ends} | of.menu
+    turns = {each for name in {"none", *ends, *whole["account_for"]} for each in divisors(layers + ENDS[name])}
+    degrees = {"micro_batch": divisors(of.batch), "vpp": sorted(turns)}
     degrees["ep"] = divisors(int(sizes["num_experts"])) if "num_experts" in sizes else [1]
     layouts = {name: divisors(of.devices) for name in ("tp", "pp", "cp", "dp")}
     whole = {**layouts, **degrees, **whole}
@@ -142,7 +147,10 @@ def every(of: Problem, *, duplicates: bool = False) -> Iterator[dict[str, Any]]:
             continue
         if fields["cp"] == 1 and fields["cp_kind"] != whole["cp_kind"][0]:
             continue
-        if fields["uneven_stages"] and (fields["vpp"] > 1 or int(sizes["num_layers"]) % fields["pp"] == 0):
+        if fields["uneven_stages"] and (fields["vpp"] > 1 or layers % fields["pp"] == 0):
+            continue
+        same = fields["vpp"] == 1 or layers % fields["pp"] == 0  # stages are as good without ends among the layers
+        if fields["account_for"] != "none" and same and "none" in whole["account_for"]:
             continue
         spared = fields["attention"] == "flash" and fields["recompute"] == "selective" and "none" in whole["recompute"]
         if spared and not duplicates:

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 from ...common.errors import InputError, nearest, quote
 from ...serve.closed import ClosedLoop
 from ...serve.pools import _decode_load
+from ..tally import not_dominated
 from . import spent
 from .batch import BatchPlan
 from .load import LoadPlan
 from .pools import Pair
 from .records import PlanRecord, record
+from .request import require_undrafted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -74,8 +76,7 @@ def check_axes(given: Sequence[str] | None, question: InferenceQuestion) -> tupl
     if "cost" in names:
         spent.check_priced(question)
     if "joules" in names:
-        if question.draft is not None:
-            raise InputError("axes: joules are not told of drafted tokens, expected no draft or other axes")
+        require_undrafted(question, "axes", "other axes")
         spent.energy_basis(question)
     return names
 
@@ -173,7 +174,7 @@ def front(
     for division in divisions:
         points += (_of_pair(pair, axes) for pair in _pairs(division))
         tell()
-    kept = not_dominated(points)
+    kept = not_dominated(points, lambda point: point.values)
     records = [record(each.plan, by, joules="joules" in axes, loop=each.loop) for each in kept]
     return Front(axes, len(points), records)
 
@@ -253,16 +254,3 @@ def _pairs(division: Division) -> Iterator[Pair]:
             load = _decode_load(steady.engine, min(sequences, found[1])) * decode.serving.plan.dp
             yield Pair(prefill, decode, min(load, most))
             sequences *= 2
-
-
-def not_dominated(points: Sequence[Point]) -> list[Point]:
-    """The points that no other is as good as along every axis; of equal ones the first.
-
-    Sorted from the best along the first axis, and among equals along the next, no point is dominated by a later one, so
-    that each is compared with those of the front alone.
-    """
-    kept: list[Point] = []
-    for each in sorted(points, key=lambda point: point.values):
-        if not any(all(a <= b for a, b in zip(other.values, each.values, strict=True)) for other in reversed(kept)):
-            kept.append(each)
-    return kept

@@ -107,21 +107,26 @@ def check_order(by: str | None, question: InferenceQuestion) -> str:
     if name == "cost":
         check_priced(question)
     if name in JOULES:
-        _require_undrafted(question, "by")
+        require_undrafted(question, "by", "another order")
         energy_basis(question)
     if name == "tokens_per_dollar" and rent_of(question.base.system) is None:
         raise InputError(f"by: {name} needs price_per_hour, which system {question.system.name} does not have; set it")
     return name
 
 
-def _require_undrafted(question: InferenceQuestion, where: str) -> None:
+def require_undrafted(question: InferenceQuestion, where: str, instead: str) -> None:
     """Refuse to count joules of drafted tokens.
+
+    Args:
+        question: what is searched.
+        where: joules are asked for.
+        instead: what could be asked for.
 
     Raises:
         InputError: something drafts.
     """
     if question.draft is not None:
-        raise InputError(f"{where}: joules are not told of drafted tokens, expected no draft or another order")
+        raise InputError(f"{where}: joules are not told of drafted tokens, expected no draft or {instead}")
 
 
 def _check_draft(question: InferenceQuestion, *, disaggregate: bool) -> None:

@@ -124,7 +124,7 @@ class Shared:
         layouts: of programs.
         starts: values of programs, by program and inputs without the number of replicas.
         times: of iterations, by evaluator.
-        rooms: what fits, by evaluator.
+        rooms: what fits, by structure and by the values that memory reads.
         states: by evaluator and what else decides them.
     """
 
