@@ -52,7 +52,8 @@ def build_run(options: argparse.Namespace) -> BaseRun:
     fields = {name: getattr(options, name) for name in Plan.names() if getattr(options, name, None) is not None}
     if "offload" in fields:
         fields["offload"] = parse_offload(fields["offload"], values)
-    fields |= {name: values.pop(name) for name in list(values) if name in Plan.names()}
+    told = {name: values.pop(name) for name in list(values) if name in Plan.names()}
+    fields |= told
     work = {name: values.pop(name, getattr(options, name)) for name in WORK[kind]}
     for name, value in work.items():
         if value is None:
@@ -65,7 +66,10 @@ def build_run(options: argparse.Namespace) -> BaseRun:
     more = {name: value for name in own if (value := getattr(options, name, None)) is not None}
     if kind != "train":
         more["adapters"] = _adapters(options, fields)
-    made: BaseRun = MAKERS[kind](options, Plan(**fields), work, more, values)
+    plan = Plan(**fields)
+    if kind == "train" and options.stack is not None:
+        plan = Plan.under(options.stack, **{name: fields[name] for name in fields if name in {*told, *options.given}})
+    made: BaseRun = MAKERS[kind](options, plan, work, more, values)
     return made
 
 

@@ -200,5 +200,5 @@ def adapters(keys: Keys) -> dict[str, Any]:
     if four or kind == "qlora":
         found["base_precision"] = "nf4"
     elif eight:
-        keys.fail("load_in_8bit", "false: a base in 8 bits is not modelled, --ignore-key load_in_8bit takes 16")
+        found["base_precision"] = "int8"
     return found

@@ -138,8 +138,6 @@ def _adapters(keys: Keys, fields: dict[str, Any]) -> dict[str, Any]:
     found["lora_targets"] = "all-linear" if targets in (None, ["all"]) else ",".join(map(str, targets))
     if dora:
         found["dora"] = True
-    if bits == 8:
-        keys.fail("quantization_bit", "4: a base in 8 bits is not modelled, --ignore-key quantization_bit takes 16")
     if bits is not None:
-        found["base_precision"] = "nf4"
+        found["base_precision"] = "nf4" if bits == 4 else "int8"
     return found

@@ -219,3 +219,12 @@ def test_no_condition_says_that_bytes_are_not_negative(capsys: Any) -> None:
     text = said(capsys, *command.split(), "--conditions", "all")
     assert "[p > 1] = 0" in text
     assert not [line for line in text.splitlines() if "≥ 0" in line]
+
+
+@pytest.mark.parametrize("stack", ["torchtitan-2026", "megatron-core-2026"])
+def test_a_profile_of_training_chooses_for_every_verb_what_it_chooses_for_train(stack: str, capsys: Any) -> None:
+    """The plan's fields that are not given; those that are given stay."""
+    for more in ([], ["--zero", "0", "--loss", "unfused"]):
+        asked = ["gpt2", "-s", "h100-sxm", "--dp", "8", "--batch", "64", "--sequence", "1024", "--stack", stack, *more]
+        step = json.loads(said(capsys, "train", *asked, "--json"))["time_s"]
+        assert json.loads(said(capsys, "derive", "train", *asked, "--json"))["value"] == pytest.approx(step, rel=1e-12)

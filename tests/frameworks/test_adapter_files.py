@@ -51,6 +51,19 @@ def test_adapters_are_fields_of_the_plan(tmp_path: Path) -> None:
     assert (plan.optimizer, plan.recompute, batch) == ("adam-8bit", "full", 8)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.yml", AXOLOTL.replace("load_in_4bit", "load_in_8bit").replace("qlora", "lora")),
+        ("f.yaml", LLAMA_FACTORY.replace("stage: dpo", "stage: sft") + "quantization_bit: 8\n"),
+    ],
+)
+def test_a_base_in_eight_bits(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    plan, _ = sf.read_framework(tmp_path / name).plan(32, devices=1)
+    assert plan.base_precision == "int8"
+
+
 def test_a_stage_is_a_method(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "f.yaml").write_text(LLAMA_FACTORY, encoding="utf-8")
     asked = ["train", "--from", str(tmp_path / "f.yaml"), "-s", "h100-sxm", "--devices", "2", "--json"]

@@ -319,7 +319,6 @@ BAD: list[tuple[str, str, list[str], str]] = [
     ("f.yml", AXOLOTL + "rl: orpo\n", [], "rl: found 'orpo', expected dpo or ipo or grpo"),
     ("f.yml", AXOLOTL + "adapter: lora\n", [], "adapter lora needs lora_r, found none"),
     ("f.yml", AXOLOTL + "load_in_8bit: true\n", [], "need an adapter, found none"),
-    ("f.yml", AXOLOTL + "adapter: lora\nlora_r: 8\nload_in_8bit: true\n", [], "a base in 8 bits is not modelled"),
     ("f.yml", AXOLOTL + "deepspeed: no.json\n", [], "no such file 'no.json' beside it"),
     ("f.yaml", LLAMA_FACTORY.replace("stage: sft", "stage: stf"), [], "found 'stf', expected"),
     ("f.yaml", LLAMA_FACTORY + "use_galore: true\n", [], "GaLore is not modelled"),

@@ -286,7 +286,7 @@ def test_bad_flags_are_one_line(flags: str, message: str, capsys: pytest.Capture
 
 
 def test_sums_of_experts_adapters_by_hand() -> None:
-    """Mixtral, 2048 tokens with 2 experts each: 4096 rows of 4096 and 14336; forward 5 n of a row, backward 2 n + 3 k."""
+    """Mixtral, 2048 tokens with 2 experts each: 4096 rows of 4096 and 14336; of a row 5 n, backward 2 n + 3 k."""
     run = sf.training("mixtral-8x7b", "h100-sxm", sf.Plan(lora_rank=8, lora_targets="experts"), batch=1, sequence=2048)
     for side, inner, columns in (("up", 4096, 14336), ("down", 14336, 4096)):
         term = f"term/layer/experts/{side}/lora/add"
