@@ -33,6 +33,9 @@ MOST = 100_000
 SPARE = 4
 """More plans than asked for are kept, so that the best by memory of equally fast ones are among them."""
 
+TRAINED_PARTS = ("freeze", "lora_rank", "lora_targets")
+"""Fields that say which parts of a model are trained."""
+
 
 @dataclass(frozen=True, eq=False)
 class Found:
@@ -164,16 +167,30 @@ class Answer:
         question, time = found.question, float(kept.time[place])
         number = int(kept.place[place][0])
         rate = next(m.scalars["matrix_rate"] for m in found.space.members if m.number == number)
+        fields = found.space.fields(kept.place[place])
         return {
-            **found.space.fields(kept.place[place]),
+            **fields,
             "devices": question.devices,
             "time_s": time,
             "tokens_per_s": question.batch * question.sequence / time,
-            "mfu": self.winner.value("model_flops") / (time * question.devices * rate),
+            "mfu": self._model_flops(question, fields) / (time * question.devices * rate),
             "memory_bytes": float(kept.memory[place]),
             "dollars_per_million_tokens": _dollars(question, time),
             self.criterion.column: self.criterion.value(question, float(kept.score[place])),
         }
+
+    def _model_flops(self, question: SearchQuestion, fields: dict[str, Any]) -> float:
+        """FLOPs of a step of the model, which differ between plans only where they train different parts of it."""
+        parts = tuple(fields[name] for name in TRAINED_PARTS)
+        if parts not in self._flops:
+            alike = all(self.winner_fields[name] == fields[name] for name in TRAINED_PARTS)
+            run = self.winner if alike else question.run(**fields)
+            self._flops[parts] = run.value("model_flops")
+        return self._flops[parts]
+
+    @cached_property
+    def _flops(self) -> dict[tuple[Any, ...], float]:
+        return {}
 
 
 def _dollars(question: SearchQuestion, time: float) -> float | None:

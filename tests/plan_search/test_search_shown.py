@@ -109,3 +109,15 @@ def test_the_command_gives_the_plan_by_itself(call: Callable[[Any], Any]) -> Non
     assert (code, err) == (0, "")
     assert best["command"] in out
     assert "what helps" in out
+
+
+def test_each_plan_has_the_utilization_of_what_it_trains() -> None:
+    """A step of adapters has fewer FLOPs of the model than one of all parameters."""
+    system, few = sf.System.load("h100-sxm"), {"attention": ["flash"], "recompute": ["none"], "zero": [0], "tp": [8]}
+    model, require = sf.Model.load("llama-2-7b"), {**few, "lora_rank": [None, 16]}
+    found = answer_search(model, system, devices=8, batch=8, sequence=1024, require=require, top=4)
+    assert {record["lora_rank"] for record in found.records} == {None, 16}
+    for record in found.records:
+        plan = sf.Plan(**{name: record[name] for name in sf.Plan.names()})
+        run = sf.training(model, system, plan, batch=8, sequence=1024)
+        assert record["mfu"] == pytest.approx(run.value("mfu"), rel=1e-9)
