@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import json
 import os
 import re
 import shutil
-import stat
 import sys
 from contextvars import ContextVar
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, quote
+from ..common.errors import InputError
+from ..common.system_errors import cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,97 +105,21 @@ def write(text: str) -> None:
         raise
     except OSError as error:
         discard_output()
-        raise InputError(f"standard output: cannot be written: {error.strerror}") from None
-
-
-def check_file(path: str | os.PathLike[str], told: str) -> None:
-    """Refuse a file that `write_file` could not write, before the work whose result it is to hold.
-
-    Args:
-        path: of the file.
-        told: as in `write_file`.
-
-    Raises:
-        InputError: there is no such folder, it is a folder, or it may not be written.
-    """
-    try:
-        target = Path(path)
-        if target.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not target.exists():
-            target = target.resolve().parent
-            if not target.is_dir():
-                found = errno.ENOTDIR if target.exists() else errno.ENOENT
-                raise OSError(found, os.strerror(found))
-        if not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except (OSError, ValueError, RuntimeError) as error:
-        raise _unwritable(path, told, error) from None
-
-
-def _unwritable(path: str | os.PathLike[str], told: str, error: Exception) -> InputError:
-    """The line of a file that cannot be written; null characters and links in a circle are no `OSError`."""
-    reason = error.strerror if isinstance(error, OSError) else None
-    return InputError(f"{told.format(quote(str(path)))}: {reason or error}")
-
-
-def write_file(path: str | os.PathLike[str], content: str | bytes | Iterator[str], told: str) -> None:
-    """Write a whole file, or leave what is there as it is: it is written beside and put in its place when it is whole.
-
-    Args:
-        path: of the file; a device or a pipe is written to as it is.
-        content: bytes, or text that becomes UTF-8, or that in parts, each written as it comes.
-        told: what the error line says before the reason, with {} for the path.
-
-    Raises:
-        InputError: it cannot be written.
-    """
-    whole = (content,) if isinstance(content, str | bytes) else content
-    parts = (each if isinstance(each, bytes) else each.encode("utf-8", "backslashreplace") for each in whole)
-    try:
-        target = Path(path)
-        if target.exists() and (stream := _standard(target)) is not None:
-            stream.writelines(parts)
-            stream.flush()
-            return
-        if target.exists() and not target.is_file():
-            with target.open("wb") as file:
-                file.writelines(parts)
-            return
-        target = target.resolve()
-        if target.exists() and not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        _put_file(target, parts)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise _unwritable(path, told, error) from None
-
-
-def _standard(target: Path) -> BinaryIO | None:
-    """The stream of standard output or error that a path is, /dev/stdout for instance: nothing takes its place."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, OSError, ValueError):  # none, closed, or held in memory
-            if os.path.samestat(target.stat(), os.fstat(stream.fileno())):
-                stream.flush()
-                return stream.buffer
-    return None
-
-
-def _put_file(target: Path, parts: Iterator[bytes]) -> None:
-    beside = target.with_name(f".symperf-{os.getpid()}.part")
-    try:
-        with beside.open("xb") as file:
-            file.writelines(parts)
-        if target.exists():
-            beside.chmod(stat.S_IMODE(target.stat().st_mode))
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
+        raise InputError(f"standard output: cannot be written: {cause(error)}") from None
 
 
 def discard_output() -> None:
     """Let go of what standard output still holds, so that Python does not try to write it at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def tell_cache_fault() -> None:
+    """A line on standard error where the cache folder was wanted and is refused: all else works, but slowly."""
+    if (artefacts := sys.modules.get("symperf.common.artefacts")) is None:
+        return
+    if fault := artefacts.cache_fault():
+        write_error(f"note: {fault}")
 
 
 def write_error(text: str) -> None:

@@ -39,8 +39,9 @@ def run(options: argparse.Namespace) -> int:
         with console() as printed:
             _show(printed, out, outcome, seconds)
     if not outcome.whole:
-        there = sum(outcome.counts.values())
-        write_error(f"interrupted: {out} holds {there:,} of {outcome.points:,} points; --resume goes on")
+        there = f"{sum(outcome.counts.values()):,} of {outcome.points:,} points"
+        what = f"{out} holds {there}" if outcome.made else f"{there} are computed, and {out} is not made of them yet"
+        write_error(f"interrupted: {what}; --resume goes on")
         return 130
     return 0
 

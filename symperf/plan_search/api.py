@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..common.numbers import plain_arguments
 from ..plans.arguments import load_model, load_system
 from .request import check_mapping
 from .search import answer, sort_keywords
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..systems.system import System
 
 
+@plain_arguments
 def search(
     model: Model | str,
     system: System | str,

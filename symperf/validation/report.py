@@ -7,6 +7,7 @@ import io
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from ..common.cells import csv_cell, markdown_cell
 from ..common.table import Table
 from .score import coverage, summaries, widening
 
@@ -158,7 +159,7 @@ def left_out_table(report: Report) -> list[str]:
 
 def cell(text: str) -> str:
     """A text that cannot end a cell of a table."""
-    return text.replace("|", "\\|").replace("\n", " ")
+    return markdown_cell(text)
 
 
 def as_csv(scored: Sequence[Scored]) -> str:
@@ -169,5 +170,5 @@ def as_csv(scored: Sequence[Scored]) -> str:
     for row in scored:
         numbers = (f"{row.measured:.6g}", f"{row.predicted:.6g}", f"{row.error:.4f}")
         interval = ("" if end is None else f"{end:.6g}" for end in (row.low, row.high))
-        writer.writerow((row.source, row.case, row.quantity, *numbers, *interval))
+        writer.writerow((csv_cell(row.source), csv_cell(row.case), row.quantity, *numbers, *interval))
     return out.getvalue()
