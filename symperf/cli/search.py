@@ -7,6 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..common.cluster import Scheduler
 from ..common.errors import InputError, quote
 from ..common.numbers import numeral
 from ..models.model import Model
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
             "pareto": options.pareto,
             "values": values,
             "progress": progress,
-            "dask": options.dask,
+            "dask": Scheduler.parse(options.dask, options.dask_tls),
             "software": more.software(options, model),
             "stack": more.stack(options),
         }

@@ -77,12 +77,14 @@ def cache_fault() -> str | None:
     try:
         if not folder.exists():
             return None
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if not is_private(folder):
             return (
                 f"the cache {quote(str(folder))} is not used: others may write there, or it is not yours; "
                 "chmod 700 makes it yours alone, SYMPERF_CACHE names another"
             )
-        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        if not os.access(folder, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except (OSError, ValueError) as error:
         return f"the cache {quote(str(folder))} is not used: {cause(error)}; SYMPERF_CACHE names another"
