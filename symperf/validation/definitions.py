@@ -172,6 +172,9 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         values={"gradient_bytes": 2, "loss_working_bytes": 10, "workspace_bytes": 8e8, "fragmentation": 0},
         stack="flash-attention-2",
     ),
+    "transformers": TrainingFramework(
+        "models of transformers under PyTorch alone: nothing is sharded or overlapped unless a row says",
+    ),
     "torchtune": TrainingFramework(
         "torchtune, recipes/configs/llama3_1: dtype bf16 of weights, gradients and moments (AdamW, no master weights); "
         "CEWithChunkedOutputLoss, in 8 chunks (modules/loss/ce_chunked_output_loss.py)",

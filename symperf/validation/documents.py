@@ -9,8 +9,8 @@ A table of the file is a family of rows. Its keys, each with the place in the do
 * `batch_tokens`: in a global batch, where no column says; `saturated`: the batch is what fits;
 * `left_out`: why the rows are no case.
 
-`[[FAMILY.rows]]` says the same of rows whose cells match every pattern of `where` (`*` stands for any text), which
-names no column of `columns` or `instead`; what stands later is laid over what stands before. Nothing here was chosen to
+`[[FAMILY.rows]]` says the same of rows whose cells match every pattern of `where` (`*` stands for any text); what
+stands later is laid over what stands before. A row that is read so matches as it did before. Nothing here was chosen to
 bring a prediction nearer to a measurement.
 """
 

@@ -12,7 +12,6 @@ from .case import Case
 from .documents import document_of
 from .inference_definitions import METRICS, SPEEDS, UNITS, micro_batch_of, software_of
 from .inference_formats import formats_of
-from .inference_load import closed_loop
 from .models import model_of
 from .rows import Columns
 from .systems import system_of
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = ("params_b", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "hardware")
 DEGREES = ("num_devices", "tp", "pp", "dp", "ep")
-WORK = ("batch_size", "concurrency", "input_len_tokens", "output_len_tokens")
+WORK = ("batch_size", "concurrency", "requests", "input_len_tokens", "output_len_tokens")
 COLUMNS = Columns(
     required=("model", "hw_key", "metric", "value", "unit"),
     optional=(
@@ -39,6 +38,18 @@ COLUMNS = Columns(
 )
 OUTPUTS = {"prefill_s": "prefill", "time_per_token_s": "time_per_token", "time_s": "time"}
 """Keys of `symperf infer --json` -> names of a run's values, where they differ."""
+ANSWERS = {
+    "prefill_s": "ttft_s",
+    "time_per_token_s": "tpot_s",
+    "time_s": "e2e_s",
+    "tokens_per_s": "output_tokens_per_s",
+    "tokens_per_s_per_device": "output_tokens_per_s_per_device",
+}
+"""The same keys -> what a server answers."""
+
+
+SATURATING = 100_000
+"""Requests in flight of a row whose rate of requests has no limit: more than any memory holds."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +144,8 @@ def work_of(row: TableRow) -> RowWork:
     if prompt is None:
         raise InputError("the length of the prompts is not said")
     requests, batch = row.whole("concurrency") or 0, row.whole("batch_size") or 0
+    if document_of(row).saturated:
+        requests = SATURATING
     if not (requests or batch):
         raise InputError("neither the batch nor the requests in flight are said")
     return RowWork(batch, requests, prompt, int(generate or 0))
@@ -211,10 +224,13 @@ def _serve(
         return made[-1].run
 
     def read(_: BaseRun) -> float:
-        found = closed_loop(made[-1], work.requests)
-        if quantity == "tokens_per_s_per_device":
-            return found.tokens_per_s / made[-1].plan.devices
-        return float(getattr(found, quantity))
+        found = made[-1].loop
+        if found is None:
+            raise InputError("the model does not fit the memory of its devices")
+        value: float | None = getattr(found[0], ANSWERS[quantity])
+        if value is None:
+            raise InputError("the server generates nothing behind the first token")
+        return value
 
     return run, read
 
@@ -227,14 +243,16 @@ def serving_of(row: TableRow, software: ServingFramework, work: RowWork) -> Serv
     """
     from ..serve.request import ServingRequest
     from ..serve.serving import Serving
+    from ..serve.workload import Workload
 
+    workload = Workload(concurrency=work.requests, requests=row.whole("requests"))
     system = system_of(row, document_of(row).network)
     formats = formats_of(row, system)
     return Serving(
         model_of(row),
         system,
         plan_of(row, formats.precision),
-        ServingRequest(work.prompt, max(work.generate, 1), chunk=software.chunk or None),
+        ServingRequest(work.prompt, max(work.generate, 1), chunk=software.chunk or None, workload=workload),
         stack=software.stack,
         kv_precision=formats.kv_precision,
         values=dict(formats.values),
