@@ -20,8 +20,26 @@ def add(verb: Verb) -> None:
     )
     validate.add_argument("--source", action="append", default=[], metavar="NAME", help="a family; may be repeated")
     validate.add_argument(
-        "--data", metavar="FOLDER", help="your own training.csv, inference.csv, memory.csv (docs/validation.md)"
+        "--data",
+        metavar="PATH",
+        help="your own measurements: any CSV file, or a folder of training.csv, inference.csv, memory.csv "
+        "(docs/validation.md)",
     )
+    own = validate.add_argument_group("a CSV file of your own")
+    own.add_argument(
+        "--guide", action="store_true", help="tell what each column is taken for and what is missing; score nothing"
+    )
+    own.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="COLUMN=FIELD[:UNIT]",
+        help="what a column is; without a field it is ignored; may be repeated",
+    )
+    own.add_argument(
+        "--fill", action="append", default=[], metavar="FIELD=VALUE", help="what every row has; may be repeated"
+    )
+    own.add_argument("--table", metavar="NAME", help="training, inference, memory or serving, where it is not plain")
     validate.add_argument(
         "--kernels", metavar="FOLDER", help="tables of measured kernels, one for each operation (docs/kernels.md)"
     )
