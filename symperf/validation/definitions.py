@@ -1,8 +1,7 @@
-"""What the columns of a row of training do not say: how its software runs, and what its source counts.
+"""What the columns of a row of training do not say: how its software runs.
 
-Two declared tables and nothing else stand between a row and its run. `SOFTWARE` goes by the column `framework` and
-holds for a user's rows as well; `FAMILIES` goes by the family, and holds what its document says once for all rows.
-Neither holds a number that was chosen to bring a prediction nearer to a measurement.
+`SOFTWARE` goes by the column `framework` and holds for a user's rows as well; what a document says of its rows is in
+`documents.toml`. Neither holds a number that was chosen to bring a prediction nearer to a measurement.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from .rows import TableRow
 
 NOTHING: Mapping[str, Any] = {}
 
@@ -218,130 +215,7 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
 """By the beginning of the column `framework`."""
 
 
-@dataclass(frozen=True)
-class TrainingFamily:
-    """What a document says of all its rows.
-
-    Attributes:
-        why: where.
-        system: the part, where `hw_key` is empty.
-        figures: of the network around it, as a system file has them.
-        values: of other symbols.
-        plan: fields of the plan.
-        counted: what FLOPs a TFLOP/s or a utilisation counts: "model" (no recomputation, attention in full), "hardware"
-            (with recomputation), "causal" (attention by half).
-        tokens: in a global batch, where no column says.
-        precision: of the columns `precision` that are empty.
-        by_precision: values of other symbols by the exact text of the column `precision`.
-        by_model: fields of the plan, and the micro-batch where no column gives it, by the column `model`.
-        model_values: values of other symbols by the column `model`.
-        stack: the profile of the kernels, by the document's date, where the framework's name says no version.
-    """
-
-    why: str
-    system: str = ""
-    figures: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    values: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    plan: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    counted: str = "model"
-    tokens: int = 0
-    precision: str = ""
-    by_precision: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
-    by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
-    model_values: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
-    stack: str = ""
-
-    def of_model(self, row: TableRow) -> Mapping[str, Any]:
-        """What the document says of the row's model."""
-        return self.by_model.get(row.text("model"), NOTHING)
-
-
-PLAIN = TrainingFamily("nothing is declared")
-FAMILIES: Mapping[str, TrainingFamily] = {
-    "SC21": TrainingFamily(
-        "arXiv 2104.04473, table 1 and equation 3: full recomputation is counted; micro-batch, chunks and the kind of "
-        "data parallelism (PyTorch's reduces beside the backward pass) are those of the authors' scripts, Megatron-LM "
-        "examples/sc21/run_table_1.sh at 79a3bb6b; megatron/mpu/layers.py of 2021 (aed2f75e) waits for each "
-        "all-reduce of tensor parallelism",
-        plan={"overlap_tp": 0.0},
-        counted="hardware",
-        stack="megatron-2021",
-        by_model={
-            "GPT-1.7B": {"micro_batch": 16, "overlap_dp": 1.0},
-            "GPT-3.6B": {"micro_batch": 16, "overlap_dp": 1.0},
-            "GPT-7.5B": {"micro_batch": 16, "overlap_dp": 1.0},
-            "GPT-18.4B": {"micro_batch": 8, "overlap_dp": 1.0},
-            "GPT-39.1B": {"micro_batch": 4, "vpp": 1},
-            "GPT-76.1B": {"micro_batch": 2, "vpp": 3},
-            "GPT-145.6B": {"micro_batch": 2, "vpp": 2},
-            "GPT-310.1B": {"micro_batch": 1, "vpp": 2},
-            "GPT-529.6B": {"micro_batch": 1, "vpp": 3},
-            "GPT-1008.0B": {"micro_batch": 1, "vpp": 1},
-        },
-    ),
-    "KORTH": TrainingFamily("arXiv 2205.05198, table 5: Megatron-LM of 2022", stack="megatron-2021"),
-    "KORTHLAYER": TrainingFamily("arXiv 2205.05198, table 4: Megatron-LM of 2022", stack="megatron-2021"),
-    "KORTHMEM": TrainingFamily(
-        "arXiv 2205.05198, table 3: three interleaved chunks for two of the models; the bars are the paper's own model",
-        by_model={"GPT-175B": {"vpp": 3}, "GPT-530B": {"vpp": 3}},
-        stack="megatron-2021",
-    ),
-    "DSAZURE": TrainingFamily("Megatron-DeepSpeed page: 96 B s l h^2 counts full recomputation", counted="hardware"),
-    "FOUNDRY": TrainingFamily(
-        "llm-foundry README: A100 rows have 1600 Gb/s a node of 8, H100 rows 3200 Gb/s",
-        plan={"dropout": False},
-        by_precision={"bf16": {"gradient_bytes": 2}},  # the mode PURE reduces gradients in 16 bits, DEFAULT (amp) in 32
-    ),
-    "MEGASCALE": TrainingFamily(
-        "arXiv 2402.15627, of 2024 (FlashAttention-2): the part is called Ampere; the aggregate PFLOP/s and the MFU of "
-        "its tables imply a peak of 312 TFLOP/s",
-        system="A100-80GB-SXM4",
-        plan={"attention": "flash"},
-        stack="flash-attention-2",
-    ),
-    "LLAMA3": TrainingFamily(
-        "arXiv 2407.21783, table 4: 16M tokens in a global batch; GPUs of 400 Gb/s; interleaved stages of one layer",
-        tokens=16 * 2**20,
-    ),
-    "DSV3ISCA": TrainingFamily(
-        "arXiv 2505.09343, table 4: tokens a day over steps a day give 15360 sequences of 4096 (DeepSeek-V3 report); "
-        "tokens are dispatched in FP8 (section 3.3.3 of that report), a scale of 32 bits to 128 values (DeepEP)",
-        tokens=15360 * 4096,
-        by_precision={"fp8": {"dispatch_element_bytes": 1.03125}},
-    ),
-    "DGXC": TrainingFamily("DGX Cloud benchmarking recipes: no dropout", plan={"dropout": False}),
-    "MBSKILL": TrainingFamily(
-        "Megatron-Bridge, src/megatron/bridge/recipes/moonlight/moonlight_16b.py: moments and gradients in BF16; "
-        "training/mixed_precision.py: parameters under FP8 current scaling are kept in FP8 alone, by rows and by "
-        "columns (fp8_param_gather), which takes as much as one copy in 16 bits",
-        by_precision={"FP8-CS": {"weight_copies": 0}},
-        model_values={"Moonlight-16B-A3B": {"gradient_bytes": 2, "optimizer_bytes": 8}},
-    ),
-    "TITAN": TrainingFamily(
-        "torchtitan's benchmarks/: the tables of June 2025 have the compiled loss",
-        by_precision={"float8 linears + float8 all-gather (torch.compile)": COMPILED_LOSS},
-    ),
-    "MCOREH100": TrainingFamily("Megatron-LM README of core r0.8: dropout is off", plan={"dropout": False}),
-    "MCOREMOE": TrainingFamily(
-        "Megatron-Core MoE README: distributed optimizer, overlapped reduction", plan={"dropout": False}
-    ),
-    "VTRAINS": TrainingFamily(
-        "vTrain's ground truth of one node (arXiv 2312.12391): eager attention, dropout; DeepSpeed sums gradients in "
-        "the format of training in 16 bits (runtime/engine.py, communication_data_type)",
-        plan={"attention": "eager", "dropout": True},
-        values={"gradient_bytes": 2},
-    ),
-    "GPUREC": TrainingFamily("AI Hypercomputer recipes", plan={"dropout": False}),
-}
-"""By the family of a row."""
-
-
 def software_of(framework: str) -> TrainingFramework:
     """How the software of a row runs; plain where it is not declared."""
     found = [name for name in SOFTWARE if framework.casefold().startswith(name.casefold())]
     return SOFTWARE[max(found, key=len)] if found else TrainingFramework("nothing is declared")
-
-
-def family_of(name: str) -> TrainingFamily:
-    """What is declared of a family; nothing of a user's own."""
-    return FAMILIES.get(name, PLAIN)

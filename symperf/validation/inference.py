@@ -9,7 +9,8 @@ from ..common.errors import InputError, quote
 from ..plans.plan import Plan
 from ..runs.inference_run import InferenceRun
 from .case import Case
-from .inference_definitions import METRICS, SPEEDS, UNITS, family_of, micro_batch_of, software_of
+from .documents import document_of
+from .inference_definitions import METRICS, SPEEDS, UNITS, micro_batch_of, software_of
 from .inference_formats import formats_of
 from .inference_load import closed_loop
 from .models import model_of
@@ -56,9 +57,8 @@ def express(row: TableRow) -> list[Expressed]:
     Raises:
         InputError: the row cannot be expressed, or states nothing that is predicted.
     """
-    family = family_of(row.family)
-    if family.left_out:
-        raise InputError(family.left_out)
+    if left_out := document_of(row).left_out:
+        raise InputError(left_out)
     doubt(row)
     software = software_of(row)
     work = work_of(row)
@@ -153,9 +153,8 @@ def run_of(row: TableRow, software: ServingFramework, work: RowWork, system: Sys
     Raises:
         InputError: the row cannot be expressed.
     """
-    family = family_of(row.family)
-    system = system or system_of(row, family.figures, family.system)
-    formats = formats_of(row, system, family.kv_precision)
+    system = system or system_of(row, document_of(row).network)
+    formats = formats_of(row, system)
     values = dict(formats.values)
     batch, prompt = work.batch, work.prompt
     micro_batch = micro_batch_of(software, batch, prompt, row.whole("pp") or 1)
@@ -229,9 +228,8 @@ def serving_of(row: TableRow, software: ServingFramework, work: RowWork) -> Serv
     from ..serve.request import ServingRequest
     from ..serve.serving import Serving
 
-    family = family_of(row.family)
-    system = system_of(row, family.figures, family.system)
-    formats = formats_of(row, system, family.kv_precision)
+    system = system_of(row, document_of(row).network)
+    formats = formats_of(row, system)
     return Serving(
         model_of(row),
         system,

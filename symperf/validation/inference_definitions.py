@@ -1,8 +1,7 @@
 """What the columns of a row of inference do not say: which stack stands for its software, and what its clock covers.
 
-Two declared tables and nothing else stand between a row and its run. `SOFTWARE` goes by the column `framework` and
-holds for a user's rows as well; `FAMILIES` goes by the family, and holds what its document says once for all rows.
-Neither holds a number that was chosen to bring a prediction nearer to a measurement.
+`SOFTWARE` goes by the column `framework` and holds for a user's rows as well; what a document says of its rows is in
+`documents.toml`. Neither holds a number that was chosen to bring a prediction nearer to a measurement.
 """
 
 from __future__ import annotations
@@ -122,43 +121,6 @@ SOFTWARE: Mapping[str, ServingFramework] = {
 UNKNOWN = ServingFramework("a row that names no software: the commonest of 2023 and 2024", "tensorrt-llm")
 
 
-@dataclass(frozen=True)
-class InferenceFamily:
-    """What a document says of all its rows.
-
-    Attributes:
-        why: where.
-        system: the part, where `hw_key` is empty.
-        figures: of the network around it, as a system file has them.
-        kv_precision: format of the cache, where the column is empty.
-        left_out: why its rows are no case; "" where they are.
-    """
-
-    why: str
-    system: str = ""
-    figures: Mapping[str, float | str] = field(default_factory=lambda: NOTHING)
-    kv_precision: str = ""
-    left_out: str = ""
-
-
-PLAIN = InferenceFamily("nothing is declared")
-FAMILIES: Mapping[str, InferenceFamily] = {
-    "FTBERT": InferenceFamily("FasterTransformer bert_guide.md: measured on an A100", system="A100-80GB-SXM4"),
-    "NIM": InferenceFamily(
-        "FP8 profiles of NIM are engines of TensorRT-LLM whose cache is FP8 (TensorRT-LLM examples/quantization: "
-        "--qformat fp8 --kv_cache_dtype fp8)",
-        kv_precision="fp8",
-    ),
-    "LLAMACPP": InferenceFamily(
-        "GPU-Benchmarks-on-LLM-Inference README: the cards of a row are in one server; devices exchange by PCIe Gen4",
-        figures={"scale_up_size": 8, "scale_up_bandwidth": 31.5e9},
-    ),
-    "DSV3SYS": InferenceFamily(
-        "DeepSeek open-infra-index, day 6",
-        left_out="an average of a day of production: no batch, lengths or share of cached prompts",
-    ),
-}
-"""By the family of a row."""
 METRICS: Mapping[str, str] = {
     **dict.fromkeys(("first_token_latency", "prefill_latency", "mean_first_token_latency", "ttft"), "prefill_s"),
     **dict.fromkeys(
@@ -197,11 +159,6 @@ def software_of(row: TableRow) -> ServingFramework:
     if not found.stack:
         raise InputError(f"no stack stands for it: {found.why}")
     return found
-
-
-def family_of(name: str) -> InferenceFamily:
-    """What is declared of a family."""
-    return FAMILIES.get(name, PLAIN)
 
 
 def micro_batch_of(software: ServingFramework, batch: int, length: int, stages: int) -> int | None:

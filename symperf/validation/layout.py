@@ -12,11 +12,13 @@ from ..common.errors import InputError, nearest, quote
 from ..plans.plan import Plan
 from ..plans.stage_layout import spell
 from ..plans.structure import COUNTED
-from .definitions import family_of, software_of
+from .definitions import software_of
+from .documents import document_of
 
 if TYPE_CHECKING:
     from ..models.model import Model
-    from .definitions import TrainingFamily, TrainingFramework
+    from .definitions import TrainingFramework
+    from .documents import Document
     from .rows import TableRow
 
 PRECISIONS = (("nvfp4", "fp4"), ("fp4", "fp4"), ("fp8", "fp8"), ("float8", "fp8"), ("bf16", "bf16"), ("fp16", "fp16"))
@@ -72,24 +74,21 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
     Raises:
         InputError: the row does not say enough, or contradicts itself.
     """
-    family, software = family_of(row.family), software_of(row.text("framework"))
+    said, software = document_of(row), software_of(row.text("framework"))
     if software.left_out:
         raise InputError(software.left_out)
     degrees = degrees_of(row, software)
     sequence = row.whole("seq_len_tokens") or row.whole("sequence")
     if sequence is None:
         raise InputError("the row gives no sequence length")
-    batch, micro = batch_of(row, family, software, degrees, sequence, memory_only=memory_only)
+    batch, micro = batch_of(row, said, software, degrees, sequence, memory_only=memory_only)
     mode = recompute_of(row.text("recompute") or software.recompute)
     fields: dict[str, Any] = {"sequence_parallel": software.sequence_parallel and degrees["tp"] > 1}
-    fields |= {**software.plan, **family.plan, **sharding_of(row, software, degrees)}
+    fields |= {**software.plan, **said.plan, **sharding_of(row, software, degrees)}
     fields |= adapters_of(row, software)
-    told_chunks = row.whole("vpp") is not None or degrees["pp"] == 1
-    left = {"micro_batch", "vpp"} if told_chunks else {"micro_batch"}
-    fields |= {name: value for name, value in family.of_model(row).items() if name not in left}
     fields |= {name: value for name, value in degrees.items() if value > 1}
     fields |= software.staged_plan if degrees["pp"] > 1 else {}
-    fields["precision"] = precision_of(row.text("precision") or family.precision)
+    fields["precision"] = precision_of(row.text("precision"))
     fields |= recomputation(mode, row.text("recompute"))
     told = f"{row.text('recompute')} {row.text('precision')} {row.text('sequence_parallel')}".casefold()
     if "sequence parallel" in told or "true" in told.split():
@@ -152,7 +151,7 @@ def degrees_of(row: TableRow, software: TrainingFramework) -> dict[str, int]:
 
 def batch_of(
     row: TableRow,
-    family: TrainingFamily,
+    said: Document,
     software: TrainingFramework,
     degrees: dict[str, int],
     sequence: int,
@@ -169,11 +168,8 @@ def batch_of(
     batch = row.whole("global_batch_seqs") or row.whole("batch")
     if micro is not None and software.batch_of_device:
         micro *= degrees["tp"]
-    if batch is None and family.tokens:
-        batch = family.tokens // sequence
-    script = family.of_model(row).get("micro_batch")
-    if micro is None and steps is None and script and (batch is None or batch % (script * dp) == 0):
-        micro = script
+    if batch is None and said.batch_tokens:
+        batch = said.batch_tokens // sequence
     if batch is None and micro is not None and (steps is not None or pp == 1):
         batch = micro * dp * (steps or 1)
     if batch is None and memory_only:
