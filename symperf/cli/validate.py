@@ -31,6 +31,12 @@ def run(options: argparse.Namespace) -> int:
         from ..validation.plot import check_format
 
         check_format(options.plot)
+    if options.explain is not None:
+        return _explain(options)
+    if options.output is not None:
+        raise InputError(
+            "output: goes with --explain ROW, whose files it holds; expected --csv or --markdown for errors"
+        )
     if options.kernels is not None:
         return _kernels(options)
     if _is_file(options):
@@ -42,6 +48,16 @@ def run(options: argparse.Namespace) -> int:
     with _bar(options.json) as progress:
         found = validate(options.source, folder, progress)
     return _deliver(options, found)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    """Explain one row."""
+    from .validate_explain import run as explain
+
+    for flag in ("kernels", "source", "guide", *TOLD):
+        if getattr(options, flag):
+            raise InputError(f"{flag}: cannot be given with --explain, which tells of one row")
+    return explain(options, own=_is_file(options))
 
 
 def _is_file(options: argparse.Namespace) -> bool:

@@ -12,7 +12,6 @@ from .case import Case
 from .documents import document_of
 from .inference_definitions import METRICS, SPEEDS, UNITS, micro_batch_of, software_of
 from .inference_formats import formats_of
-from .inference_load import closed_loop
 from .models import model_of
 from .rows import Columns
 from .systems import system_of
@@ -39,6 +38,14 @@ COLUMNS = Columns(
 )
 OUTPUTS = {"prefill_s": "prefill", "time_per_token_s": "time_per_token", "time_s": "time"}
 """Keys of `symperf infer --json` -> names of a run's values, where they differ."""
+LOOP_KEYS = {
+    "prefill_s": "ttft_s",
+    "time_per_token_s": "tpot_s",
+    "time_s": "e2e_s",
+    "tokens_per_s": "output_tokens_per_s",
+    "tokens_per_s_per_device": "output_tokens_per_s_per_device",
+}
+"""The same keys -> those of `symperf serve --json`, of requests in flight."""
 
 
 @dataclass(frozen=True)
@@ -211,10 +218,9 @@ def _serve(
         return made[-1].run
 
     def read(_: BaseRun) -> float:
-        found = closed_loop(made[-1], work.requests)
-        if quantity == "tokens_per_s_per_device":
-            return found.tokens_per_s / made[-1].plan.devices
-        return float(getattr(found, quantity))
+        if made[-1].loop is None:
+            raise InputError("the model does not fit the memory of its devices")
+        return float(getattr(made[-1].loop[0], LOOP_KEYS[quantity]))
 
     return run, read
 
@@ -227,6 +233,7 @@ def serving_of(row: TableRow, software: ServingFramework, work: RowWork) -> Serv
     """
     from ..serve.request import ServingRequest
     from ..serve.serving import Serving
+    from ..serve.workload import Workload
 
     system = system_of(row, document_of(row).network)
     formats = formats_of(row, system)
@@ -234,7 +241,12 @@ def serving_of(row: TableRow, software: ServingFramework, work: RowWork) -> Serv
         model_of(row),
         system,
         plan_of(row, formats.precision),
-        ServingRequest(work.prompt, max(work.generate, 1), chunk=software.chunk or None),
+        ServingRequest(
+            work.prompt,
+            max(work.generate, 1),
+            chunk=software.chunk or None,
+            workload=Workload(concurrency=work.requests),
+        ),
         stack=software.stack,
         kv_precision=formats.kv_precision,
         values=dict(formats.values),

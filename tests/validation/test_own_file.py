@@ -78,7 +78,9 @@ def test_map_and_fill_say_what_columns_do_not(tmp_path: Path, capsys: pytest.Cap
     path = _file(tmp_path, own | {"t": "1.42"})
     asked = ("--fill", "model=gpt-22b", "--map", "t=step_time_s:s")
     assert _json(capsys, "--data", path, *asked)["rows"][0]["measured"] == 1.42
-    assert _json(capsys, "--data", path, *asked[:2], "--map", "t=step_time_s:min")["rows"][0]["measured"] == pytest.approx(85.2)
+    assert _json(capsys, "--data", path, *asked[:2], "--map", "t=step_time_s:min")["rows"][0][
+        "measured"
+    ] == pytest.approx(85.2)
 
 
 def test_the_guide_tells_each_column_and_scores_nothing(

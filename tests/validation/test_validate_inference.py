@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from symperf import Model, Plan, System, inference, serving
 from symperf.common.errors import InputError
+from symperf.serve.request import ServingRequest
+from symperf.serve.serving import Serving
+from symperf.serve.workload import Workload
 from symperf.validation import inference as expressed
 from symperf.validation import inference_memory, tables
 from symperf.validation.case import Case, LeftOut
 from symperf.validation.inference_definitions import BERT_TOKENS, METRICS, SOFTWARE, micro_batch_of, software_of
 from symperf.validation.inference_formats import GGUF, Q4_K, Q4_K_M_SIX, Q6_K
-from symperf.validation.inference_load import closed_loop
 from symperf.validation.rows import PACKAGED, TableRow, read
 from symperf.validation.score import cases, predict_case
-
-if TYPE_CHECKING:
-    from symperf.serve.serving import Serving
 
 ROW = {
     "id": "MINE-1",
@@ -248,43 +246,15 @@ def server() -> Serving:
     return serving(model, system, Plan(precision="fp16"), prompt=1024, generate=128, stack="tensorrt-llm-0.9")
 
 
-def test_one_request_in_flight_is_a_batch_of_one(server: Serving) -> None:
-    alone, found = run(batch=1, prompt=1024, generate=128), closed_loop(server, 1)
-    assert found.prefill_s == pytest.approx(alone.value("prefill"), rel=1e-6)
-    assert found.time_per_token_s == pytest.approx(alone.value("time_per_token"), rel=2e-3)
-    assert found.tokens_per_s == pytest.approx(alone.value("tokens_per_s"), rel=2e-3)
-
-
-def test_laws_of_the_closed_loop(server: Serving) -> None:
-    found = [closed_loop(server, requests) for requests in (1, 2, 4, 8, 16, 32, 64, 128, 512)]
-    for requests, loop in zip((1, 2, 4, 8, 16, 32, 64, 128, 512), found, strict=True):
-        in_flight = loop.tokens_per_s / 128 * loop.time_s
-        assert in_flight == pytest.approx(requests, rel=1e-6)  # Little's law
-    for fewer, more in pairwise(found):
-        assert more.tokens_per_s >= fewer.tokens_per_s * (1 - 1e-9)
-        assert more.prefill_s >= fewer.prefill_s * (1 - 1e-9)
-        assert more.time_s > fewer.time_s
-
-
-def test_memory_limits_what_is_in_flight(server: Serving) -> None:
-    less, least = (
-        serving(server.run.model, server.run.system, server.plan, **asked, memory_utilization=part)
-        for part in (0.5, 1e-3)
-        for asked in ({"prompt": 1024, "generate": 128},)
-    )
-    whole, half = closed_loop(server, 4096), closed_loop(less, 4096)
-    assert half.tokens_per_s < whole.tokens_per_s
-    assert half.time_per_token_s < whole.time_per_token_s
-    with pytest.raises(InputError, match="does not fit"):
-        closed_loop(least, 1)
-
-
-def test_a_row_with_requests_in_flight_is_the_closed_loop(server: Serving) -> None:
+def test_a_row_with_requests_in_flight_is_what_serve_answers(server: Serving) -> None:
     cells = {"framework": "NVIDIA NIM for LLMs 1.8.0", "batch_size": "", "concurrency": "8", "input_len_tokens": "1024"}
     cells |= {"output_len_tokens": "128", "metric": "output_tokens_per_s_total", "unit": "tokens/s"}
-    found = value(case(**cells))
-    assert found == pytest.approx(closed_loop(server, 8).tokens_per_s, rel=0.2)
-    assert value(case(**cells | {"metric": "ttft", "unit": "ms"})) > 0
+    found = case(**cells)
+    asked = ServingRequest(1024, 128, chunk=8192, workload=Workload(concurrency=8))
+    same = Serving(server.run.model, server.run.bare_system, server.plan, asked, stack="tensorrt-llm-0.13")
+    assert same.loop is not None
+    assert value(found) == same.loop[0].output_tokens_per_s
+    assert value(case(**cells | {"metric": "ttft", "unit": "ms"})) == same.loop[0].ttft_s
 
 
 # --- the published rows

@@ -43,6 +43,12 @@ def add(verb: Verb) -> None:
     validate.add_argument(
         "--kernels", metavar="FOLDER", help="tables of measured kernels, one for each operation (docs/kernels.md)"
     )
+    validate.add_argument(
+        "--explain",
+        metavar="ROW",
+        help="tell how one row was read (its id, or TABLE:LINE), and the command line that gives the same number",
+    )
+    validate.add_argument("-o", "--output", metavar="FOLDER", help="with --explain: where files that it names are put")
     validate.add_argument("--worst", type=whole, default=10, metavar="N", help="rows to show (default 10)")
     validate.add_argument("--markdown", metavar="FILE", help="write the tables as Markdown")
     validate.add_argument("--csv", metavar="FILE", help="write every row that is scored")
