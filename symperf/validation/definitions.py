@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from ..common.errors import InputError, nearest, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +33,7 @@ class TrainingFramework:
         split_values: of other symbols where logits are split (tp above 1).
         staged_plan: fields of the plan of pipelines, whatever a row says of sharding.
         staged_values: of other symbols in pipelines.
+        interleaved_plan: fields of the plan of pipelines with several chunks a stage.
         reported: what a figure of memory counts that does not say: "device" (all that a device holds), "allocator"
             (what PyTorch's allocator reserved) or "allocated".
         recompute: where a row does not say.
@@ -51,6 +54,7 @@ class TrainingFramework:
     split_values: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     staged_plan: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     staged_values: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    interleaved_plan: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     reported: str = "device"
     recompute: str = ""
     dealt_experts_split: bool = False
@@ -60,6 +64,11 @@ class TrainingFramework:
     left_out: str = ""
 
 
+EAGER = {"attention": "eager", "dropout": True}
+"""Megatron-LM, megatron/arguments.py of 2021 and 2022: attention and hidden dropout are 0.1 by default, and scores are
+stored (flash attention came with --use-flash-attn in 2023)."""
+OVERLAPPED_STAGES = {"overlap_pp": 1.0}
+"""overlap_p2p_comm: set where a pipeline is interleaved, and only there."""
 MEGATRON_CORE = {"zero": 1, "overlap_dp": 1.0, "overlap_parameters": 1.0, "attention": "flash"}
 NEMO_ADAPTERS = {"lora_rank": 8, "lora_targets": "q,k,v", "zero": 0}
 """collections/llm/recipes/llama3_8b.py and scripts/performance: peft.dim = 8, target_modules = ["linear_qkv"], and no
@@ -79,24 +88,37 @@ TITAN_MEMORY = (
 COMPILED_LOSS = {"loss_working_bytes": 1 / 16}
 """Bytes of each logit: the least that the symbol may be, which stands for none."""
 
+NEMO = TrainingFramework(
+    "NeMo 2 recipes and docs/source/features/optimizations/communication_overlap.rst: sequence_parallel, the "
+    "distributed optimizer, overlap_grad_reduce and overlap_param_gather; with several chunks a stage "
+    "overlap_p2p_comm (lightning/pytorch/callbacks/megatron_comm_overlap.py); grad_reduce_in_fp32 is false in its "
+    "mixed-precision plugins; Megatron-LM's arguments set expert_tensor_parallel_size to the tensor-parallel "
+    "degree where it is none",
+    MEGATRON_CORE,
+    adapted=NEMO_ADAPTERS,
+    dealt_experts_split=True,
+    values={"gradient_bytes": 2},
+    interleaved_plan=OVERLAPPED_STAGES,
+    sequence_parallel=True,
+    stack="transformer-engine",
+)
+NEMO_OF_FLASH_2 = replace(
+    NEMO,
+    why="as NeMo; before 24.04 its containers have FlashAttention-2: flash-attn 2.0.8 in NVIDIA's Dockerfile of MLPerf "
+    "Training v3.1 (gpt3/implementations/pytorch); FlashAttention-3 is of July 2024 (arXiv 2407.08608)",
+    stack="flash-attention-2",
+)
+
 SOFTWARE: Mapping[str, TrainingFramework] = {
-    "NeMo": TrainingFramework(
-        "NeMo 2 recipes and docs/source/features/optimizations/communication_overlap.rst: sequence_parallel, the "
-        "distributed optimizer, overlap_grad_reduce and overlap_param_gather; grad_reduce_in_fp32 is false in its "
-        "mixed-precision plugins; Megatron-LM's arguments set expert_tensor_parallel_size to the tensor-parallel "
-        "degree where it is none",
-        MEGATRON_CORE,
-        adapted=NEMO_ADAPTERS,
-        dealt_experts_split=True,
-        values={"gradient_bytes": 2},
-        sequence_parallel=True,
-        stack="transformer-engine",
-    ),
+    "NeMo": NEMO,
+    **{f"NeMo {version}": NEMO_OF_FLASH_2 for version in ("23", "24.01", "24.02", "24.03")},
     "Megatron-Bridge": TrainingFramework(
-        "Megatron-Bridge recipes: as NeMo's; experts are reached by DeepEP or HybridEP",
+        "Megatron-Bridge recipes: as NeMo's; experts are reached by DeepEP or HybridEP; "
+        "training/comm_overlap.py at 0685ff5d: overlap_p2p_comm with several chunks a stage",
         MEGATRON_CORE,
+        interleaved_plan=OVERLAPPED_STAGES,
         sequence_parallel=True,
-        stack="transformer-engine",
+        stack="megatron-bridge-2026",
         deduplicated=True,
     ),
     "Megatron-Core": TrainingFramework(
@@ -180,8 +202,28 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         "DeepSpeed, deepspeed/runtime/pipe/schedule.py: TrainSchedule is 1F1B with one chunk a stage, gradients are "
         "reduced after the last backward pass; its fork of Megatron-LM (megatron/mpu/layers.py at 1619965d) waits for "
         "every all-reduce of tensor parallelism, and has the kernels of 2021",
-        {"vpp": 1, "overlap_dp": 0.0, "overlap_tp": 0.0},
+        {"vpp": 1, "overlap_dp": 0.0, "overlap_tp": 0.0, **EAGER},
         stack="megatron-deepspeed",
+    ),
+    "Megatron-LM": TrainingFramework(
+        "Megatron-LM before Megatron-Core (2021 and 2022), megatron/arguments.py; its documents say more",
+        EAGER,
+        stack="megatron-2021",
+    ),
+    "InternEvo": TrainingFramework(
+        "InternEvo, configs/7B_sft.py: overlap_sync_grad, not overlap_sync_param; sequence_parallel false; "
+        "use_flash_attn, whose version is 2.2.1 (requirements and doc/en/install.md); gradients in the format of "
+        "training (solver/optimizer/hybrid_zero_optim.py)",
+        {"zero": 1, "overlap_dp": 1.0, "attention": "flash", "dropout": False},
+        values={"gradient_bytes": 2},
+        stack="flash-attention-2",
+    ),
+    "DeepSpeed ZeRO-3": TrainingFramework(
+        "DeepSpeed of 2021 with Megatron-LM's modules (arXiv 2104.04473, section 5.2); "
+        "deepspeed/runtime/zero/constants.py of 2021: overlap_comm is false by default",
+        {"zero": 3, "overlap_dp": 0.0, "overlap_gather": 1.0, **EAGER},
+        values={"gradient_bytes": 2},
+        stack="megatron-2021",
     ),
     "lit-gpt": TrainingFramework(
         "Lightning Fabric FSDP; the rows say FlashAttention-2",
@@ -215,7 +257,19 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
 """By the beginning of the column `framework`."""
 
 
+UNSAID = TrainingFramework("a row that names no software: as `symperf train` runs without a profile")
+
+
 def software_of(framework: str) -> TrainingFramework:
-    """How the software of a row runs; plain where it is not declared."""
+    """How the software of a row runs.
+
+    Raises:
+        InputError: it is not declared.
+    """
+    if not framework:
+        return UNSAID
     found = [name for name in SOFTWARE if framework.casefold().startswith(name.casefold())]
-    return SOFTWARE[max(found, key=len)] if found else TrainingFramework("nothing is declared")
+    if not found:
+        near = nearest(framework, SOFTWARE) or ", expected one of those in docs/validation.md, or none"
+        raise InputError(f"framework: found {quote(framework)}, which is not declared{near}")
+    return SOFTWARE[max(found, key=len)]

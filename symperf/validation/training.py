@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
 from .case import Case
+from .documents import document_of
 from .flop_counts import convention_of, counted_flops
 from .layout import layout_of
 from .models import model_of
@@ -46,6 +47,8 @@ def express(row: TableRow) -> list[Expressed]:
     Raises:
         InputError: the row cannot be expressed, or states nothing that is predicted.
     """
+    if left_out := document_of(row).left_out:
+        raise InputError(left_out)
     quantity, measured, read = measurement(row)
     labels = {
         name: row.text(name) for name in ("model", "hw_key", "precision", "recompute", "framework", "num_devices")

@@ -133,7 +133,9 @@ HOPPER |= {"global_batch_seqs": "8", "micro_batch_seqs": "1"}
         ("torchtitan (FSDP2)", "flash-attention-2"),
         ("NeMo 24.09", "transformer-engine"),
         ("MaxText (JAX)", "transformer-engine"),
-        ("my own", ""),
+        ("", ""),
+        ("NeMo 24.03.01", "flash-attention-2"),
+        ("MegaTron-LM", "megatron-2021"),
     ],
 )
 def test_the_kernels_of_a_row_are_the_profile_of_its_software(framework: str, stack: str) -> None:
