@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, quote
@@ -12,8 +12,9 @@ from ..evaluation.uncertainty import LEVEL
 from . import tables
 from .case import Case, LeftOut, Scored
 from .faults import check_ids, contradicting
+from .labels import labels_of
 from .rows import PACKAGED, UnreadableError, read
-from .spread import ends
+from .spread import spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -160,7 +161,7 @@ def predict_case(case: Case) -> Scored | LeftOut:
         value = case.read(run)
         near = 1 / SUSPECT < value / case.measured < SUSPECT
         implied = 0.0 if near or case.implied is None else case.implied(run)
-        low, high = ends(run, case.quantity, value) or (None, None)
+        spread, labels = spread_of(run, case.quantity, value, case.kind), labels_of(case, run)
     except UnreadableError:
         raise
     except InputError as error:
@@ -173,7 +174,10 @@ def predict_case(case: Case) -> Scored | LeftOut:
         )
     if not 1 / FARTHEST < value / case.measured < FARTHEST:
         return LeftOut(case.source, case.case, f"it is over {FARTHEST} times off its prediction: is its unit right?")
-    return Scored(case.source, case.case, case.quantity, case.measured, value, case.labels, low, high)
+    found = Scored(case.source, case.case, case.quantity, case.measured, value, labels)
+    if spread is None:
+        return found
+    return replace(found, low=spread.low, high=spread.high, causes=spread.causes, chosen=spread.chosen)
 
 
 @dataclass(frozen=True)
