@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, quote
 from ..validation import report, tables
+from ..validation.groups import check_grouping
 from ..validation.score import tables_of, unheard, validate
 from .output import check_file, console, write_file, write_json
 
@@ -25,6 +26,7 @@ def run(options: argparse.Namespace) -> int:
     """Predict what was measured; 1 where nothing can be scored."""
     if options.worst < 0:
         raise InputError(f"worst: found {options.worst}, expected 0 or more")
+    by = [check_grouping(name) for name in options.by]
     if options.plot is not None:
         from ..validation.plot import check_format
 
@@ -42,14 +44,14 @@ def run(options: argparse.Namespace) -> int:
 
         write_file(options.plot, draw(found.scored, options.plot), TOLD["plot"])
     if options.markdown is not None:
-        write_file(options.markdown, report.markdown(found, options.worst), TOLD["markdown"])
+        write_file(options.markdown, report.markdown(found, options.worst, by), TOLD["markdown"])
     if options.csv is not None:
         write_file(options.csv, report.as_csv(found.scored), TOLD["csv"])
     if options.json:
-        write_json(report.as_json(found))
+        write_json(report.as_json(found, by))
     else:
         with console() as printed:
-            report.show(printed, found, options.worst)
+            report.show(printed, found, options.worst, by)
     return 0 if found.scored else 1
 
 
@@ -57,7 +59,7 @@ def _kernels(options: argparse.Namespace) -> int:
     """Predict measured kernels; 1 where none can be scored."""
     from ..validation.kernels import plot, report, rows, score
 
-    for flag in ("data", "source"):
+    for flag in ("data", "source", "by"):
         if getattr(options, flag):
             raise InputError(f"{flag}: cannot be given with --kernels, whose tables are of single kernels")
     if not options.kernels:

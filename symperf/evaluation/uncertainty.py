@@ -92,10 +92,19 @@ class Interval:
         return replace(self, low=down, high=up)
 
 
-def interval(run: BaseRun, name: str = "time") -> Interval:
+def interval(
+    run: BaseRun, name: str = "time", kind: str = "", group: str = "", answer: float | None = None
+) -> Interval:
     """The interval of one answer of a run, an output of its program such as "time" or "tokens_per_s".
 
     A value that the user set has no spread.
+
+    Args:
+        run: that answers.
+        name: of the output.
+        kind: of the answer to the calibration of intervals, one of `causes.KINDS`; by default that of the run.
+        group: of calibration rows that may have a rest of their own.
+        answer: what has the interval, where it is not the output: what goes with it, as a server's times do.
 
     Raises:
         InputError: an unknown answer, with the nearest, or free symbols.
@@ -106,14 +115,16 @@ def interval(run: BaseRun, name: str = "time") -> Interval:
     if run.free_names:
         raise InputError(f"free symbols have no value: {', '.join(sorted(run.free_names))}; bind them first")
     value, effects = run.value_at(name, {}), []
+    scale = 1.0 if answer is None else answer / value
     for symbol, (low, high) in spreads(run).items():
         ends = run.value_at(name, {symbol: low}), run.value_at(name, {symbol: high})
         if ends != (value, value):
-            effects.append(Effect(symbol, low, high, *ends))
+            effects.append(Effect(symbol, low, high, *(end * scale for end in ends)))
+    value *= scale
     effects.sort(key=lambda effect: -abs(math.log(effect.at_high / effect.at_low)))
     moved = {effect.name: (_step(value, effect, -1), _step(value, effect, 1)) for effect in effects}
-    kind = PROMPT if name == "prefill" and run.kind == INFERENCE else ""
-    causes = causes_of(run, moved, kind, falls=name in RATES)
+    kind = kind or (PROMPT if name == "prefill" and run.kind == INFERENCE else "")
+    causes = causes_of(run, moved, kind, group, falls=name in RATES)
     down, up = whole(causes)
     return Interval(value, value * math.exp(-down), value * math.exp(up), tuple(effects), causes)
 

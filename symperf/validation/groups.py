@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, quote
 from .chosen import LEAST, judged
-from .labels import GROUPINGS, label
-from .score import coverage, rank_correlation, ranks
+from .labels import GROUPINGS, UNTOLD, label
+from .score import coverage, median, rank_correlation, ranks, width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +116,7 @@ def worst_groups(rows: Sequence[Scored], count: int, least: int = 10) -> list[tu
     for by in GROUPINGS:
         for group in grouped(rows, by):
             same = (group.rows, group.mape)
-            if group.rows >= least and same not in seen:
+            if group.rows >= least and group.name != UNTOLD and same not in seen:
                 seen.add(same)
                 found.append((by, group))
     return sorted(found, key=lambda pair: -pair[1].excess)[:count]
@@ -126,17 +126,6 @@ def split(rows: Sequence[Scored]) -> tuple[list[Scored], list[Scored]]:
     """The rows whose predictions rest on measured kernels alone, and those that go with constants that were chosen."""
     kernels = [row for row in rows if row.chosen is not None and row.chosen < LEAST]
     return kernels, [row for row in rows if row.chosen is not None and row.chosen >= LEAST]
-
-
-def median(sizes: Sequence[float]) -> float:
-    """The middle of sorted values."""
-    return (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) / 2
-
-
-def width(rows: Sequence[Scored]) -> float | None:
-    """The median of the intervals' high over low; None without an interval."""
-    found = sorted(row.high / row.low for row in rows if row.low and row.high)
-    return median(found) if found else None
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ GROUPINGS: Final = ("family", "device", "format", "class", "software", "size", "
 SIZES: Final = ((0.0, "under 2B"), (2e9, "2B to 20B"), (2e10, "20B to 100B"), (1e11, "100B and more"))
 """Least parameters of a class of sizes, and its name."""
 BLACKWELL: Final = ("b200-sxm", "b300-sxm", "gb200-nvl72", "gb300-nvl72", "rtx-pro-6000", "rtx-5090", "dgx-spark")
+RECURRENT: Final = ("linear_attention", "lightning_attention")
+"""Mixers that are called attention and keep a state."""
 UNTOLD: Final = "not told"
-TRAINED: Final = ("time_s", "tokens_per_s", "tokens_per_s_per_device", "samples_per_s", "tflops_per_device", "mfu")
 _RELEASE: Final = re.compile(r"[\s(,/]+v?\d.*$|\s*\(.*$")
 
 
@@ -71,8 +72,7 @@ def class_of(run: BaseRun) -> str:
     """The class of a model's architecture."""
     architecture = run.model.architecture
     mixers = {mixer for kind in architecture.kinds for mixer in (kind.mixer, *kind.beside)}
-    recurrent = bool(mixers - {"attention", "latent", "none"})
-    if recurrent:
+    if any((mixer != "none" and not mixer.endswith("attention")) or mixer in RECURRENT for mixer in mixers):
         return "hybrid or recurrent"
     return "mixture of experts" if architecture.routed else "dense"
 

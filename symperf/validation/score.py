@@ -195,6 +195,7 @@ class Summary:
             where all are equal.
         coverage: part of the rows with an interval whose measurement lies inside it; None without such rows.
         widening: the factor that would let intervals hold 90 % of their measurements; None without such rows.
+        width: the median of the intervals' high over low; None without such rows.
         left_out: rows by reason.
     """
 
@@ -207,6 +208,7 @@ class Summary:
     rank_correlation: float | None
     coverage: float | None
     widening: float | None
+    width: float | None
     left_out: dict[str, int]
 
 
@@ -222,10 +224,10 @@ def summary(name: str, report: Report) -> Summary:
     scored = [item for item in report.scored if item.source == name]
     left = Counter(item.reason for item in report.left_out if item.source == name)
     if not scored:
-        return Summary(name, 0, None, None, None, None, None, None, None, dict(left.most_common()))
+        return Summary(name, 0, None, None, None, None, None, None, None, None, dict(left.most_common()))
     errors = [item.error for item in scored]
     sizes = sorted(map(abs, errors))
-    middle = (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) / 2
+    middle = median(sizes)
     return Summary(
         name,
         len(scored),
@@ -236,6 +238,7 @@ def summary(name: str, report: Report) -> Summary:
         rank_correlation(scored),
         coverage(scored),
         widening(scored),
+        width(scored),
         dict(left.most_common()),
     )
 
@@ -244,6 +247,17 @@ def coverage(scored: Sequence[Scored]) -> float | None:
     """The part of the rows with an interval whose measurement lies inside it."""
     inside = [item.covered for item in scored if item.covered is not None]
     return sum(inside) / len(inside) if inside else None
+
+
+def median(sizes: Sequence[float]) -> float:
+    """The middle of sorted values."""
+    return (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) / 2
+
+
+def width(scored: Sequence[Scored]) -> float | None:
+    """The median of the intervals' high over low; None without an interval."""
+    found = sorted(row.high / row.low for row in scored if row.low and row.high)
+    return median(found) if found else None
 
 
 def widening(scored: Sequence[Scored], level: float = LEVEL) -> float | None:

@@ -20,6 +20,13 @@ def add(verb: Verb) -> None:
     )
     validate.add_argument("--source", action="append", default=[], metavar="NAME", help="a family; may be repeated")
     validate.add_argument(
+        "--by",
+        action="append",
+        default=[],
+        metavar="WHAT",
+        help="also by device, format, class, software, size, year or family; may be repeated",
+    )
+    validate.add_argument(
         "--data", metavar="FOLDER", help="your own training.csv, inference.csv, memory.csv (docs/validation.md)"
     )
     validate.add_argument(
