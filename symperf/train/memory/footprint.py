@@ -181,11 +181,12 @@ def recomputed_bytes(structure: Structure) -> Any:
         return sympy.S.Zero
     kinds = [kind for _, kind in counts.kinds_with_counts(structure.architecture)]
     plain = dataclasses.replace(structure, recompute="none", modules=())
-    if structure.recompute == "selective" and "op" not in structure.modules:
-        freed = (layer_activations(plain, kind) - layer_activations(structure, kind) for kind in kinds)
-        return Max(*(form if structure.modules == ("core_attn",) else sympy.expand(form) for form in freed))
     found = [layer_activations(plain, kind) for kind in kinds]
-    if structure.architecture.multi_token_head and recomputes(structure):
+    if "op" not in structure.modules:
+        found = [form - layer_activations(structure, kind) for form, kind in zip(found, kinds, strict=True)]
+    if structure.modules != ("core_attn",):
+        found = [sympy.expand(form) for form in found]
+    if structure.recompute == "full" and structure.architecture.multi_token_head and recomputes(structure):
         found.append(ANY * (module_activations(plain) - module_activations(structure)))
     return Max(*found)
 
