@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
 from ..validation import report, tables
+from ..validation.groups import check_grouping
 from ..validation.score import tables_of, unheard, validate
 from .output import check_file, console, write_file, write_json
 
@@ -27,6 +28,8 @@ def run(options: argparse.Namespace) -> int:
     """Predict what was measured; 1 where nothing can be scored."""
     if options.worst < 0:
         raise InputError(f"worst: found {options.worst}, expected 0 or more")
+    for name in options.by:
+        check_grouping(name)
     if options.plot is not None:
         from ..validation.plot import check_format
 
@@ -54,7 +57,7 @@ def _explain(options: argparse.Namespace) -> int:
     """Explain one row."""
     from .validate_explain import run as explain
 
-    for flag in ("kernels", "source", "guide", *TOLD):
+    for flag in ("kernels", "source", "by", "guide", *TOLD):
         if getattr(options, flag):
             raise InputError(f"{flag}: cannot be given with --explain, which tells of one row")
     return explain(options, own=_is_file(options))
@@ -96,19 +99,20 @@ def _file(options: argparse.Namespace) -> int:
 
 def _deliver(options: argparse.Namespace, found: Report, more: dict[str, Any] | None = None) -> int:
     """Write what is asked for; 1 where nothing could be scored."""
+    by = [check_grouping(name) for name in options.by]
     if options.plot is not None:
         from ..validation.plot import draw
 
         write_file(options.plot, draw(found.scored, options.plot), TOLD["plot"])
     if options.markdown is not None:
-        write_file(options.markdown, report.markdown(found, options.worst), TOLD["markdown"])
+        write_file(options.markdown, report.markdown(found, options.worst, by), TOLD["markdown"])
     if options.csv is not None:
         write_file(options.csv, report.as_csv(found.scored), TOLD["csv"])
     if options.json:
-        write_json(report.as_json(found) | (more or {}))
+        write_json(report.as_json(found, by) | (more or {}))
     else:
         with console() as printed:
-            report.show(printed, found, options.worst)
+            report.show(printed, found, options.worst, by)
     return 0 if found.scored else 1
 
 
@@ -116,7 +120,7 @@ def _kernels(options: argparse.Namespace) -> int:
     """Predict measured kernels; 1 where none can be scored."""
     from ..validation.kernels import plot, report, rows, score
 
-    for flag in ("data", "source"):
+    for flag in ("data", "source", "by"):
         if getattr(options, flag):
             raise InputError(f"{flag}: cannot be given with --kernels, whose tables are of single kernels")
     if not options.kernels:

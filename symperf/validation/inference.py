@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
+from ..evaluation.causes import FIRST_TOKEN, TOKEN
 from ..plans.plan import Plan
 from ..runs.inference_run import InferenceRun
 from .case import Case
@@ -78,7 +79,8 @@ def express(row: TableRow) -> list[Expressed]:
         return found.value("prefill_flops") / (measured * found.value("devices") * found.bound["matrix_rate"][0])
 
     doubted = implied if quantity in ("prefill_s", "time_s") and not work.requests else None
-    return [Case(row.family, describe_row(row, work), quantity, measured, run, read, labels, doubted)]
+    kind = "" if not work.requests else FIRST_TOKEN if quantity == "prefill_s" else TOKEN
+    return [Case(row.family, describe_row(row, work), quantity, measured, run, read, labels, doubted, kind)]
 
 
 def doubt(row: TableRow) -> None:

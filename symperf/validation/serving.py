@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
+from ..evaluation.causes import FIRST_TOKEN, TOKEN
 from ..infer.stack import Stack
 from ..models.catalogue import CATALOGUE
 from ..models.config_files import read_object
@@ -129,9 +130,8 @@ def express(row: TableRow) -> list[Expressed]:
             first, later = times_of(asked)
             return first if quantity == "prefill_s" else later
 
-        found.append(
-            Case(SOURCES[quantity], told, quantity, measured / 1e3, lambda: serving_of(asked).run, read, labels)
-        )
+        answer = (SOURCES[quantity], told, quantity, measured / 1e3, lambda: serving_of(asked).run, read, labels)
+        found.append(Case(*answer, kind=FIRST_TOKEN if quantity == "prefill_s" else TOKEN))
     return found
 
 

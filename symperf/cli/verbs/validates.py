@@ -25,6 +25,13 @@ def add(verb: Verb) -> None:
         help="your own measurements: any CSV file, or a folder of training.csv, inference.csv, memory.csv "
         "(docs/validation.md)",
     )
+    validate.add_argument(
+        "--by",
+        action="append",
+        default=[],
+        metavar="WHAT",
+        help="also by device, format, class, software, size, year or family; may be repeated",
+    )
     own = validate.add_argument_group("a CSV file of your own")
     own.add_argument(
         "--guide", action="store_true", help="tell what each column is taken for and what is missing; score nothing"
