@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
+from ..evaluation.causes import FIRST_TOKEN, TOKEN
 from ..plans.plan import Plan
 from ..runs.inference_run import InferenceRun
 from .case import Case
@@ -38,14 +39,14 @@ COLUMNS = Columns(
 )
 OUTPUTS = {"prefill_s": "prefill", "time_per_token_s": "time_per_token", "time_s": "time"}
 """Keys of `symperf infer --json` -> names of a run's values, where they differ."""
-ANSWERS = {
+LOOP_KEYS = {
     "prefill_s": "ttft_s",
     "time_per_token_s": "tpot_s",
     "time_s": "e2e_s",
     "tokens_per_s": "output_tokens_per_s",
     "tokens_per_s_per_device": "output_tokens_per_s_per_device",
 }
-"""The same keys -> what a server answers."""
+"""The same keys -> those of `symperf serve --json`, of requests in flight."""
 
 
 SATURATING = 100_000
@@ -82,7 +83,8 @@ def express(row: TableRow) -> list[Expressed]:
         return found.value("prefill_flops") / (measured * found.value("devices") * found.bound["matrix_rate"][0])
 
     doubted = implied if quantity in ("prefill_s", "time_s") and not work.requests else None
-    return [Case(row.family, describe_row(row, work), quantity, measured, run, read, labels, doubted)]
+    kind = "" if not work.requests else FIRST_TOKEN if quantity == "prefill_s" else TOKEN
+    return [Case(row.family, describe_row(row, work), quantity, measured, run, read, labels, doubted, kind)]
 
 
 def doubt(row: TableRow) -> None:
@@ -227,7 +229,7 @@ def _serve(
         found = made[-1].loop
         if found is None:
             raise InputError("the model does not fit the memory of its devices")
-        value: float | None = getattr(found[0], ANSWERS[quantity])
+        value: float | None = getattr(found[0], LOOP_KEYS[quantity])
         if value is None:
             raise InputError("the server generates nothing behind the first token")
         return value

@@ -31,6 +31,7 @@ COLUMNS = Columns(
         *DESCRIPTION,
         *DEGREES,
         *MEASURED,
+        "sequence_parallel",
         *("use", "params_b", "hardware", "global_batch_seqs", "precision", "recompute", "task", "primary_metric"),
         *("value", "unit", "tflops_definition", "hfu_pct", "peak_mem_GiB", "peak_mem_GB", "framework", "source"),
         *("source_locator", "url", "note", "family", "lora_rank", "lora_targets", "base_precision"),

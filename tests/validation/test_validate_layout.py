@@ -21,7 +21,7 @@ from symperf.validation.models import model_of
 from symperf.validation.rows import TableRow
 from symperf.validation.runs import fastest, run_of, stack_of
 from symperf.validation.score import coverage, predict_case, widening
-from symperf.validation.spread import RATES, ends, relative
+from symperf.validation.spread import RATES, responses, spread_of
 from symperf.validation.training import express
 
 if TYPE_CHECKING:
@@ -162,21 +162,25 @@ def test_older_kernels_are_slower() -> None:
 @pytest.mark.parametrize("cells", [{}, OPEN, HOPPER | {"framework": "llm-foundry"}])
 def test_the_interval_is_that_of_the_run(cells: dict[str, str]) -> None:
     run = run_of(_row(**cells))
-    found = run.interval("time")
-    low, high = relative(run, "time")
-    assert low == pytest.approx(found.low / found.value, rel=1e-12)
-    assert high == pytest.approx(found.high / found.value, rel=1e-12)
-    assert low < 1 < high
+    found, spread = run.interval("time"), spread_of(run, "time_s", 1.0)
+    assert spread is not None
+    assert spread.low == pytest.approx(found.low / found.value, rel=1e-12)
+    assert spread.high == pytest.approx(found.high / found.value, rel=1e-12)
+    assert spread.low < 1 < spread.high
+    for cause, steps in found.causes.items():
+        assert spread.causes[cause] == pytest.approx(steps, abs=1e-12)
 
 
 def test_a_rate_is_as_uncertain_as_the_time_the_other_way_round() -> None:
     run = run_of(_row())
-    down, up = relative(run, "time")
-    assert ends(run, "time_s", 2.0) == pytest.approx((2 * down, 2 * up))
-    assert ends(run, "layer_time_s", 2.0) == ends(run, "time_s", 2.0)
+    time, layer = spread_of(run, "time_s", 2.0), spread_of(run, "layer_time_s", 2.0)
+    assert time is not None
+    assert layer == time
     for rate in RATES:
-        assert ends(run, rate, 2.0) == pytest.approx((2 / up, 2 / down))
-    assert ends(run, "memory_bytes", 2.0) is None
+        found = spread_of(run, rate, 2.0)
+        assert found is not None
+        assert (found.low, found.high) == pytest.approx((4 / time.high, 4 / time.low))
+    assert spread_of(run, "memory_bytes", 2.0) is None
 
 
 def test_micro_batch_and_chunks_of_the_scripts_close_the_choice() -> None:
@@ -191,7 +195,8 @@ def test_micro_batch_and_chunks_of_the_scripts_close_the_choice() -> None:
 def test_what_is_set_by_hand_has_no_spread() -> None:
     run = run_of(_row())
     fixed = run.bind(**{name: run.bound[name][0] for name in run.system.quantities})
-    assert relative(fixed, "time") == (1.0, 1.0)
+    moved, _ = responses(fixed, "time")
+    assert moved == {}
 
 
 def test_a_prediction_has_its_ends_and_a_family_its_coverage() -> None:
