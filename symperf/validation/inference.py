@@ -49,10 +49,6 @@ LOOP_KEYS = {
 """The same keys -> those of `symperf serve --json`, of requests in flight."""
 
 
-SATURATING = 100_000
-"""Requests in flight of a row whose rate of requests has no limit: more than any memory holds."""
-
-
 @dataclass(frozen=True)
 class RowWork:
     """What a row's software was asked: sequences together or in flight, and their lengths; 0 where it is not said."""
@@ -146,8 +142,6 @@ def work_of(row: TableRow) -> RowWork:
     if prompt is None:
         raise InputError("the length of the prompts is not said")
     requests, batch = row.whole("concurrency") or 0, row.whole("batch_size") or 0
-    if document_of(row).saturated:
-        requests = SATURATING
     if not (requests or batch):
         raise InputError("neither the batch nor the requests in flight are said")
     return RowWork(batch, requests, prompt, int(generate or 0))
