@@ -102,7 +102,7 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
         fields["node_limit"] = -(-fields.get("ep", 1) // (row.whole("devices_per_node") or 8))
     open_chunks = row.whole("vpp") is None and not {"vpp", "schedule"} & set(fields) and not software.micro_batches
     stages(fields, model)
-    if fields.get("vpp", 1) > 1 or open_chunks:
+    if fields.get("vpp", 1) > 1 or (open_chunks and degrees["pp"] > 1):
         fields |= software.interleaved_plan
     layers = model.sizes["num_layers"]
     plan = Plan.of(micro_batch=micro or 1, **fields)

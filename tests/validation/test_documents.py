@@ -173,7 +173,7 @@ def test_the_software_of_a_submission_is_looked_up() -> None:
 def test_dimensions_have_the_dropout_and_the_attention_of_their_framework(framework: str) -> None:
     """A model that columns describe says nothing of dropout, and without it attention would be flash."""
     cells = {"model": "", "layers": "24", "hidden": "2048", "heads": "16", "vocab": "51200", "framework": framework}
-    plan = run_of(_row(**cells, id="MINE-1", tp="2", dp="4")).plan
+    plan = run_of(_row(**cells, id="MINE-1", tp="2", dp="4", global_batch_seqs="16")).plan
     assert (plan.attention, plan.dropout) == ("eager", True)
 
 
