@@ -230,8 +230,8 @@ def sharding_of(row: TableRow, software: TrainingFramework, degrees: dict[str, i
     elif "optimizer+gradient" in folded:
         zero = software.plan.get("zero", 2)
     else:
-        zero = next((stage for part, stage in SHARDING if part in folded), None) if folded else 3
-    if zero is None:
+        zero = next((stage for part, stage in SHARDING if part in folded), -1) if folded else 3
+    if zero < 0:
         expected = "ZeRO-0 to ZeRO-3, FSDP, FULL_SHARD, SHARD_GRAD_OP, a distributed optimizer or DDP"
         raise InputError(f"sharding: found {quote(text)}, expected one that holds {expected}")
     replicas = degrees["dp"] * degrees["cp"]
