@@ -26,7 +26,7 @@ HEADS = ("family", "rows", "mean", "median", "bias", "worst", "rank", "coverage"
 GROUP_HEADS = ("rows", "mean", "aim", "median", "bias", "rank", "coverage", "width")
 KERNELS = f"constants from measured kernels alone (of chosen ones 1 % moves the time by less than {LEAST / 100:.2%})"
 CHOSEN = "constants that were chosen when errors of steps were known"
-LABELS = (*GROUPINGS[1:], "judged", "layout", "contest", "concurrency", "recompute")
+LABELS = (*GROUPINGS[1:], "judged", "layout", "contest", "batch", "concurrency")
 """Labels that the CSV of a report has, so that groups can be made of it again."""
 
 
