@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table
 from .chosen import LEAST
-from .groups import contests, group_of, grouped, split, width
+from .groups import contests, group_of, grouped, split
 from .labels import GROUPINGS, label
-from .score import coverage, summaries, widening
+from .score import coverage, summaries, widening, width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
