@@ -113,6 +113,19 @@ def host_footprint(structure: Structure) -> dict[str, Any]:
     return pad_vocabulary(structure, found | {f"nvme/{name}": size for name, size in drives.items()})
 
 
+def saved_activations(structure: Structure) -> Any:
+    """Bytes on the fullest device of what forward passes keep for backward passes, without what comes and goes.
+
+    This is what Korthikanti et al. 2022 section 4 call activations: tensors that a forward pass creates and a gradient
+    needs. Recomputed tensors and those of the loss alone are none.
+    """
+    if structure.told_apart:
+        kept = Max(*dealing_of(structure).on_deciding(_stage_activations(stage_share(structure), passing=False)))
+    else:
+        kept = _activations(fullest_share(structure), passing=False)
+    return pad_vocabulary(structure, {"saved": kept})["saved"]
+
+
 def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
     structure = share.structure
     found = state_terms(structure, share)
@@ -179,15 +192,14 @@ def recomputed_bytes(structure: Structure) -> Any:
     """Bytes that one layer's recomputed activations take while its backward pass runs, beside what is kept of it."""
     if structure.recompute == "none" or (structure.modules == ("core_attn",) and structure.attention == "flash"):
         return sympy.S.Zero
-    kinds = [kind for _, kind in counts.kinds_with_counts(structure.architecture)]
     plain = dataclasses.replace(structure, recompute="none", modules=())
-    if structure.recompute == "selective" and "op" not in structure.modules:
-        freed = (layer_activations(plain, kind) - layer_activations(structure, kind) for kind in kinds)
-        return Max(*(form if structure.modules == ("core_attn",) else sympy.expand(form) for form in freed))
-    found = [layer_activations(plain, kind) for kind in kinds]
+    found = [
+        layer_activations(plain, kind) - layer_activations(structure, kind)
+        for _, kind in counts.kinds_with_counts(structure.architecture)
+    ]
     if structure.architecture.multi_token_head and recomputes(structure):
         found.append(ANY * (module_activations(plain) - module_activations(structure)))
-    return Max(*found)
+    return Max(*(form if structure.modules == ("core_attn",) else sympy.expand(form) for form in found))
 
 
 def _ends(structure: Structure) -> tuple[Any, Any]:
@@ -212,7 +224,11 @@ def stage_logits(structure: Structure) -> Any:
     if structure.architecture.head == "labels":
         kept = held * saved.logits_kept_bytes(rows, columns)
     else:
-        kept = held * logits_kept(structure, Shapes.of(structure, structure.architecture.kinds[-1]))
+        kept = logits_kept(structure, Shapes.of(structure, structure.architecture.kinds[-1]))
+        if structure.architecture.multi_token_head:
+            modules = logits_kept(structure, Shapes.of(structure, structure.architecture.module_kind))
+            kept += modules_on_fullest(structure) * modules
+        kept *= held
     ends = each.is_last_stage(stage_number, pp)
     ends += each.is_first_stage(stage_number) if structure.schedule == "dualpipe" else 0
     if structure.loss != "unfused":
@@ -230,35 +246,42 @@ def _passing(structure: Structure, loss: Any = sympy.S.One) -> Any:
     return Max(again, working) if again else working
 
 
+def _none(*_: Any) -> Any:
+    """No bytes that come and go."""
+    return sympy.S.Zero
+
+
 def _micro_batches() -> Any:
     return pipe.micro_batch_count(batch, micro_batch, dp)
 
 
-def _activations(share: DeviceShare) -> Any:
-    """Bytes of activations on the fullest stage."""
+def _activations(share: DeviceShare, *, passing: bool = True) -> Any:
+    """Bytes of activations on the fullest stage, with what comes and goes or without."""
     structure, held = share.structure, share.in_flight
+    went = _passing if passing else _none
     layer_bytes = kept_on_device(structure, "activations", _of_stage(share, held))
     first, last = _ends(structure)
     if structure.schedule == "dualpipe":
-        return layer_bytes + held / 2 * first + last + _passing(structure)
+        return layer_bytes + held / 2 * first + last + went(structure)
     newest = layer_bytes
     if structure.schedule not in (*ZERO_BUBBLE, "gpipe"):
         newest = kept_on_device(structure, "activations", stage_activations(share, 1))
     single = complement(above_one(pp))
-    first_stage = layer_bytes + held * first + single * last + _passing(structure, single)
-    return Max(first_stage, above_one(pp) * (newest + last + _passing(structure)))
+    first_stage = layer_bytes + held * first + single * last + went(structure, single)
+    return Max(first_stage, above_one(pp) * (newest + last + went(structure)))
 
 
-def _stage_activations(share: DeviceShare) -> Any:
-    """Bytes of activations on the device of stage i."""
+def _stage_activations(share: DeviceShare, *, passing: bool = True) -> Any:
+    """Bytes of activations on the device of stage i, with what comes and goes or without."""
     structure, held = share.structure, share.in_flight
+    went = _passing if passing else _none
     layer_bytes = kept_on_device(structure, "activations", _of_stage(share, held))
     first, last = _ends(structure)
     is_first, is_last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
     if structure.schedule == "dualpipe":
         ends = is_first + is_last
-        return layer_bytes + ends * (held / 2 * first + last) + _passing(structure, ends)
+        return layer_bytes + ends * (held / 2 * first + last) + went(structure, ends)
     if apart(structure):
         body = module_activations(structure) - module_logits(structure)
         layer_bytes += modules_on_stage(structure) * last_chunk_in_flight(structure) * body
-    return layer_bytes + is_first * held * first + is_last * last + _passing(structure, is_last)
+    return layer_bytes + is_first * held * first + is_last * last + went(structure, is_last)

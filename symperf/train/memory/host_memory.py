@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ...formulas.language.atoms import above_one, complement
 from ...formulas.language.symbols import (
+    batch,
+    dp,
     gradient_bytes,
+    micro_batch,
     offloaded_activations,
     offloaded_optimizer,
     offloaded_weights,
@@ -17,6 +21,7 @@ from ...formulas.language.symbols import (
 from ...formulas.memory import model_state
 from ...formulas.memory import offload as host
 from ...formulas.memory.offload import remaining_share
+from ...formulas.parallel.pipeline import micro_batch_count
 
 if TYPE_CHECKING:
     from ...plans.structure import Structure
@@ -28,11 +33,27 @@ PARTS = {
     "weights": offloaded_weights,
 }
 """The part of each that the host keeps."""
+SHARDED_GRADIENTS = 2
+"""The ZeRO stage from which gradients are sharded."""
 
 
 def kept_on_device(structure: Structure, what: str, size: Any) -> Any:
     """What stays on the device of a class of memory."""
     return remaining_share(PARTS[what]) * size if what in structure.offload else size
+
+
+def gradients_on_device(structure: Structure, size: Any) -> Any:
+    """What stays on the device of gradients that the host updates with.
+
+    Where they are not sharded, several micro-batches add them up there, and the host has the sums (DeepSpeed,
+    runtime/zero/stage_1_and_2.py, `reduce_ready_partitions_and_remove_grads`; torchao's CPUOffloadOptimizer
+    accumulates none elsewhere).
+    """
+    left = kept_on_device(structure, "gradients", size)
+    if structure.zero >= SHARDED_GRADIENTS:
+        return left
+    several = above_one(micro_batch_count(batch, micro_batch, dp))
+    return several * size + complement(several) * left
 
 
 def buffers(structure: Structure, layer_weights: Any, layer_activations: Any) -> Any:

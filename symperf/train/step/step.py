@@ -37,7 +37,7 @@ from ..memory.footprint import stage_activations
 from ..memory.multi_token_counts import ANY, apart, copied_parameters
 from ..memory.stored_weights import gathered_bytes
 from . import host_offload as transfers
-from .adapted import AdaptedPasses
+from .adapted import AdaptedPasses, tensor_sum
 from .decoders import decoders_of
 from .embedding_and_head import ModelEnds
 from .encoders import Encoders
@@ -180,6 +180,7 @@ class TrainingStep:
         step = in_sequence(
             *split_schedule(self) if self.structure.splits else whole_passes(self),
             self.tied_reduction(),
+            tensor_sum(self.kernels, self.share),
             self.update(),
             self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
         )
