@@ -47,19 +47,19 @@ def beside_pass(structure: Structure, phase: str, weights: Any, activations: Any
     if "weights" in structure.offload:
         move = drive_transfer if "weights" in structure.nvme else host_transfer
         found.append(move(f"offload/weights/{phase}", offloaded_weights * weights * weight_bytes))
-    if phase == "backward" and _leave_at_once(structure):
+    if phase == "backward" and gradients_leave_at_once(structure):
         found.append(host_transfer("offload/gradients", offloaded_optimizer * updated * gradient_bytes))
     return found
 
 
 def with_gradients(structure: Structure, passes: Node, updated: Any) -> Node:
     """The last passes with the gradients that the host updates with, on their way there."""
-    if "optimizer" not in structure.offload or _leave_at_once(structure):
+    if "optimizer" not in structure.offload or gradients_leave_at_once(structure):
         return passes
     message = offloaded_optimizer * updated * gradient_bytes
     return Overlap(passes, host_transfer("offload/gradients", message), overlap_offload)
 
 
-def _leave_at_once(structure: Structure) -> bool:
+def gradients_leave_at_once(structure: Structure) -> bool:
     """Whether every backward pass sends its gradients to the host; else the last sends their sums."""
     return "gradients" in structure.offload and structure.zero >= SHARDED_GRADIENTS
