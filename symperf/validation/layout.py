@@ -295,7 +295,7 @@ def even_layout(layers: int, stages: int, modules: int = 0) -> str:
     """A layout in which stages differ by a layer at most; the first ones have more.
 
     >>> even_layout(10, 4)
-    'E(t*3|)*2t*2|t*2L'
+    'Et*3|t*3|t*2|t*2L'
     """
     held = ["t" * (layers // stages + (stage < layers % stages)) for stage in range(stages)]
     held[0] = "E" + held[0]

@@ -193,13 +193,15 @@ def recomputed_bytes(structure: Structure) -> Any:
     if structure.recompute == "none" or (structure.modules == ("core_attn",) and structure.attention == "flash"):
         return sympy.S.Zero
     plain = dataclasses.replace(structure, recompute="none", modules=())
-    found = [
-        layer_activations(plain, kind) - layer_activations(structure, kind)
-        for _, kind in counts.kinds_with_counts(structure.architecture)
-    ]
-    if structure.architecture.multi_token_head and recomputes(structure):
+    kinds = [kind for _, kind in counts.kinds_with_counts(structure.architecture)]
+    found = [layer_activations(plain, kind) for kind in kinds]
+    if "op" not in structure.modules:
+        found = [form - layer_activations(structure, kind) for form, kind in zip(found, kinds, strict=True)]
+    if structure.modules != ("core_attn",):
+        found = [sympy.expand(form) for form in found]
+    if structure.recompute == "full" and structure.architecture.multi_token_head and recomputes(structure):
         found.append(ANY * (module_activations(plain) - module_activations(structure)))
-    return Max(*(form if structure.modules == ("core_attn",) else sympy.expand(form) for form in found))
+    return Max(*found)
 
 
 def _ends(structure: Structure) -> tuple[Any, Any]:
