@@ -171,7 +171,7 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         stack="flash-attention-2",
     ),
     "transformers with PEFT (DeepSpeed)": TrainingFramework(
-        "QwenLM/Qwen, finetune/finetune_qlora_single_gpu.sh: --fp16 under DeepSpeed, so that the loss has logits, their "
+        "QwenLM/Qwen, finetune/finetune_qlora_single_gpu.sh: --fp16 under DeepSpeed: the loss has logits, their "
         "shifted copy and log-probabilities in 16 bits; finetune/ds_config_zero2.json: buckets of 2e8 elements, two as "
         "overlap_comm is on",
         PEFT_PLAN,
