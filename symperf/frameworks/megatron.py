@@ -124,6 +124,7 @@ REFUSED: Final = {
     "--zero-stage": "it is of DeepSpeed, and settings of two frameworks are mixed",
     "--fine-grained-activation-offloading": "offloading of named activations is not modelled",
     "--fp8-param-gather": "parameters that are gathered in 8 bits are not modelled",
+    "--fp32-residual-connection": "a residual stream in 32 bits is not modelled",
     "--retro-add-retriever": "retrieval is not modelled",
     "--heterogeneous-layers-config-path": "layers that a file describes are not read; name the model",
 }
