@@ -101,7 +101,7 @@ def build(structure: Structure) -> Compiled:
     held = footprint(structure)
     beside = reserved_terms(structure, held["activations"])
     outputs |= {f"memory/{name}": expr for name, expr in held.items()}
-    outputs |= {f"reserved/{name}": expr for name, expr in beside.items()}
+    outputs |= {f"beside/{name}": expr for name, expr in beside.items()}
     outputs["memory"] = memory(structure)
     outputs["saved_activations"] = saved_activations(structure)
     outputs["reserved"] = outputs["memory"] + sympy.Add(*beside.values())

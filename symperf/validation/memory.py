@@ -110,5 +110,5 @@ def sum_of(run: BaseRun, classes: tuple[str, ...], held: str) -> float:
     if classes == SAVED:
         return run.value(*SAVED)
     if not classes:
-        return run.value("memory") + sum(run.value(f"reserved/{name}") for name in BESIDE[held])
+        return run.value("memory") + sum(run.value(f"beside/{name}") for name in BESIDE[held])
     return sum(value for name, value in run.memory_terms().items() if name.split("/")[0] in classes)
