@@ -15,6 +15,7 @@ from ...formulas.language.symbols import (
     micro_batch,
     num_layers,
     num_recomputed_layers,
+    offloaded_activations,
     pp,
     stage_number,
     workspace_bytes,
@@ -28,12 +29,13 @@ from ...models import counts
 from ...operations.shapes import Shapes
 from ...operations.vocabulary import pad_vocabulary
 from ...plans.gradients import gradients_of
+from ...plans.offloaded_inputs import inputs_of
 from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
 from . import device_counts as device
 from .device_share import dealing_of, fullest_share, last_chunk_in_flight, stage_share
 from .end_activations import end_activations, logits_kept, logits_shape
-from .host_memory import buffers, drive_terms, host_terms, kept_on_device
+from .host_memory import buffers, drive_terms, host_terms, kept_on_device, moves_activations
 from .multi_token_counts import (
     ANY,
     apart,
@@ -43,6 +45,7 @@ from .multi_token_counts import (
     modules_on_stage,
     recomputes,
 )
+from .offloaded_inputs import moved_activations
 from .saved_activations import layer_activations, unneeded_below
 from .state_memory import SHARDED_FROM as SHARDED_FROM
 from .state_memory import gathered_ends, gathered_memory, state_terms
@@ -51,6 +54,7 @@ from .stored_weights import widened_memory
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...models.architecture import LayerKind
     from ...operations.dealing import Dealing
     from ...plans.structure import Structure
     from .device_share import DeviceShare
@@ -107,9 +111,9 @@ def host_footprint(structure: Structure) -> dict[str, Any]:
     """Bytes that the host holds for the fullest device, by name, on its drives under `nvme/`; of what is offloaded."""
     share = fullest_share(structure)
     weights = share.sharded(share.layer_parameters, 3)
-    activations = stage_activations(share, share.in_flight) if "activations" in structure.offload else 0
+    moved = stage_activations(share, share.in_flight, of=moved_activations) if moves_activations(structure) else 0
     drives = drive_terms(structure, share.updated_parameters, weights)
-    found = host_terms(structure, share.updated_parameters, weights, activations)
+    found = host_terms(structure, share.updated_parameters, weights, moved)
     return pad_vocabulary(structure, found | {f"nvme/{name}": size for name, size in drives.items()})
 
 
@@ -136,7 +140,7 @@ def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
         found["workspace/widened"] = widened_memory(structure)
     if structure.context != "none":
         found["workspace/context"] = context_workspace(structure)
-    if {"activations", "gradients", "weights"} & set(structure.offload):
+    if moves_activations(structure) or {"gradients", "weights"} & set(structure.offload):
         unit = device.largest_layer_parameters(structure.architecture)
         found["workspace/offload"] = buffers(structure, unit, _largest_layer(structure))
     return found | {
@@ -148,22 +152,28 @@ def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
 # Activations ------------------------------------------------------------------------------------------------------
 
 
-def stage_activations(share: DeviceShare, in_flight: Any, layers_of: Callable[[Any], Any] | None = None) -> Any:
+def stage_activations(
+    share: DeviceShare,
+    in_flight: Any,
+    layers_of: Callable[[Any], Any] | None = None,
+    of: Callable[[Structure, LayerKind], Any] = layer_activations,
+) -> Any:
     """Bytes that a stage's layers keep, host or not.
 
     Args:
         share: what the device holds.
         in_flight: micro-batches that it holds activations of.
         layers_of: how many layers the stage has of which the model has a count; by default those of the share.
+        of: what one layer of a kind keeps.
     """
     structure, layers_of = share.structure, layers_of or share.layers_of
     plain = dataclasses.replace(structure, recompute="none")
     total = sympy.S.Zero
     for of_model, kind in counts.kinds_with_counts(structure.architecture):
-        count, kept = layers_of(of_model), layer_activations(structure, kind)
+        count, kept = layers_of(of_model), of(structure, kind)
         if structure.some_layers:
             again = num_recomputed_layers * _share_of_stage(structure, of_model, layers_of)
-            total += saved.stage_activation_bytes(layer_activations(plain, kind), excess(count, again), 1, in_flight)
+            total += saved.stage_activation_bytes(of(plain, kind), excess(count, again), 1, in_flight)
             count = again
         total += saved.stage_activation_bytes(kept, count, 1, in_flight)
     return total
@@ -179,13 +189,20 @@ def _of_stage(share: DeviceShare, in_flight: Any) -> Any:
     return total - complement(above_one(pp)) * in_flight * unneeded_below(structure, lowest)
 
 
+def _on_device(share: DeviceShare, in_flight: Any, kept: Any) -> Any:
+    """What stays on the device of what a stage's layers keep."""
+    if not inputs_of(share.structure.offload):
+        return kept_on_device(share.structure, "activations", kept)
+    return kept - offloaded_activations * stage_activations(share, in_flight, of=moved_activations)
+
+
 def _share_of_stage(structure: Structure, of_model: Any, layers_of: Callable[[Any], Any]) -> Any:
     """Part of a stage's layers that is of a kind of which the model has a count."""
     return layers_of(of_model) / layers_of(num_layers) if structure.told_apart else of_model / num_layers
 
 
 def _largest_layer(structure: Structure) -> Any:
-    return Max(*(layer_activations(structure, kind) for _, kind in counts.kinds_with_counts(structure.architecture)))
+    return Max(*(moved_activations(structure, kind) for _, kind in counts.kinds_with_counts(structure.architecture)))
 
 
 def recomputed_bytes(structure: Structure) -> Any:
@@ -261,13 +278,13 @@ def _activations(share: DeviceShare, *, passing: bool = True) -> Any:
     """Bytes of activations on the fullest stage, with what comes and goes or without."""
     structure, held = share.structure, share.in_flight
     went = _passing if passing else _none
-    layer_bytes = kept_on_device(structure, "activations", _of_stage(share, held))
+    layer_bytes = _on_device(share, held, _of_stage(share, held))
     first, last = _ends(structure)
     if structure.schedule == "dualpipe":
         return layer_bytes + held / 2 * first + last + went(structure)
     newest = layer_bytes
     if structure.schedule not in (*ZERO_BUBBLE, "gpipe"):
-        newest = kept_on_device(structure, "activations", stage_activations(share, 1))
+        newest = _on_device(share, 1, stage_activations(share, 1))
     single = complement(above_one(pp))
     first_stage = layer_bytes + held * first + single * last + went(structure, single)
     return Max(first_stage, above_one(pp) * (newest + last + went(structure)))
@@ -277,7 +294,7 @@ def _stage_activations(share: DeviceShare, *, passing: bool = True) -> Any:
     """Bytes of activations on the device of stage i, with what comes and goes or without."""
     structure, held = share.structure, share.in_flight
     went = _passing if passing else _none
-    layer_bytes = kept_on_device(structure, "activations", _of_stage(share, held))
+    layer_bytes = _on_device(share, held, _of_stage(share, held))
     first, last = _ends(structure)
     is_first, is_last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
     if structure.schedule == "dualpipe":

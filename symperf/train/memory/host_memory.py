@@ -22,6 +22,7 @@ from ...formulas.memory import model_state
 from ...formulas.memory import offload as host
 from ...formulas.memory.offload import remaining_share
 from ...formulas.parallel.pipeline import micro_batch_count
+from ...plans.offloaded_inputs import inputs_of
 
 if TYPE_CHECKING:
     from ...plans.structure import Structure
@@ -56,10 +57,15 @@ def gradients_on_device(structure: Structure, size: Any) -> Any:
     return several * size + complement(several) * left
 
 
+def moves_activations(structure: Structure) -> bool:
+    """Whether the host keeps activations: all of a layer, or the inputs of parts of it."""
+    return "activations" in structure.offload or bool(inputs_of(structure.offload))
+
+
 def buffers(structure: Structure, layer_weights: Any, layer_activations: Any) -> Any:
     """Bytes of the device for layers on their way to or from the host."""
     total = sympy.S.Zero
-    if "activations" in structure.offload:
+    if moves_activations(structure):
         total += host.transfer_buffer_memory(layer_activations, offloaded_activations)
     if "weights" in structure.offload:
         total += host.transfer_buffer_memory(layer_weights * weight_bytes, offloaded_weights)
@@ -85,7 +91,7 @@ def host_terms(structure: Structure, updated: Any, weights: Any, activations: An
         structure: says what the host keeps.
         updated: parameters whose state the device has.
         weights: parameters of its layers, without those of other shards.
-        activations: bytes that its layers keep of the micro-batches in flight.
+        activations: bytes that its layers keep of the micro-batches in flight and may be moved.
     """
     found = {}
     if "optimizer" in structure.offload:
@@ -93,6 +99,6 @@ def host_terms(structure: Structure, updated: Any, weights: Any, activations: An
         found["optimizer"] = host.host_optimizer_memory(offloaded_optimizer * updated, element)
     if "weights" in structure.offload and "weights" not in structure.nvme:
         found["weights"] = model_state.weights_memory(offloaded_weights * weights, weight_bytes)
-    if "activations" in structure.offload:
+    if moves_activations(structure):
         found["activations"] = offloaded_activations * activations
     return found

@@ -14,7 +14,7 @@ from ...formulas.language.symbols import (
 )
 from ...formulas.memory import offload as host
 from ...operations.schedule import Demand, Op, Overlap
-from ..memory.host_memory import SHARDED_GRADIENTS
+from ..memory.host_memory import SHARDED_GRADIENTS, moves_activations
 
 if TYPE_CHECKING:
     from ...operations.schedule import Node
@@ -38,11 +38,11 @@ def beside_pass(structure: Structure, phase: str, weights: Any, activations: Any
         structure: says what the host keeps.
         phase: "forward" or "backward".
         weights: parameters of the stage's layers that this device fetches.
-        activations: bytes that the stage's layers keep of one micro-batch.
+        activations: bytes that the stage's layers keep of one micro-batch and that the host may hold.
         updated: parameters whose gradients the host keeps, which go there with every backward pass if they are sharded.
     """
     found = []
-    if "activations" in structure.offload:
+    if moves_activations(structure):
         found.append(host_transfer(f"offload/activations/{phase}", offloaded_activations * activations))
     if "weights" in structure.offload:
         move = drive_transfer if "weights" in structure.nvme else host_transfer
