@@ -13,7 +13,7 @@ from symperf.export.emit import emit
 if TYPE_CHECKING:
     from pathlib import Path
 
-HOST = {"host_bandwidth": 64e9, "host_memory_bandwidth": 75e9}
+HOST: dict[str, Any] = {"host_bandwidth": 64e9, "host_memory_bandwidth": 75e9}
 ROWS, LAYERS, FLIGHT = 4096, 16, 2
 WIDTHS = {
     "attn_norm": 4096,
@@ -25,7 +25,7 @@ WIDTHS = {
 """Features of a token of Llama 3 8B."""
 
 
-def make(model: str = "llama-3.1-8b", **plan: Any) -> sf.Run:
+def make(model: str = "llama-3.1-8b", **plan: Any) -> Any:
     return sf.training(model, "h100-sxm", sf.Plan(**plan), batch=16, sequence=ROWS, **HOST)
 
 
@@ -60,7 +60,7 @@ def test_inputs_of_experts() -> None:
 
 
 def test_latent_attention_has_heads_of_queries_keys_and_values() -> None:
-    """DeepSeek-V2-Lite: 16 heads of 128 + 64 for queries and keys, and 128 for values; expanded again, none are kept."""
+    """DeepSeek-V2-Lite: 16 heads of 128 + 64 for queries and keys, 128 for values; expanded again, none are kept."""
     layer = 2 * ROWS * 16 * (2 * 192 + 128)
     run, again = (make("deepseek-v2-lite", offload="core_attn", recompute_modules=m) for m in (None, "mla_up_proj"))
     assert run.host_memory()["activations"] == 27 * layer
