@@ -30,12 +30,12 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     from ..common.errors import InputError, NoAnswerError
     from ..common.system_errors import one_line_of
-    from .output import ask_width, discard_output, tell_cache_fault, write_error
+    from .output import begin, discard_output, tell_cache_fault, write_error
     from .parser import parse
 
     try:
         options = parse(arguments)
-        ask_width(options.width)
+        begin(options.verb, options.width)
         status = int(options.run(options))
         tell_cache_fault()
         return status

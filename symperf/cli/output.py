@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
+from ..common.fingerprint import constants_version
 from ..common.system_errors import cause
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 PIPE, NARROWEST = 120, 40
 """Columns of text in a pipe, and those that it takes at least."""
+SCHEMAS = 1
+"""The version of the schemas of JSON answers: it rises when a key goes or changes its meaning."""
+_VERB: ContextVar[str] = ContextVar("verb", default="")
 _ASKED: ContextVar[int | None] = ContextVar("asked", default=None)
 CONTROL = re.compile("(\x1b\\[[0-9;]*m)|[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Styles, and single characters that a terminal does not print."""
@@ -31,11 +35,12 @@ BLANKS = re.compile(r" +$", re.MULTILINE)
 
 
 def write_json(data: dict[str, Any]) -> None:
-    """One JSON object on standard output.
+    """One JSON object on standard output, with the schema that it has and the version of the constants behind it.
 
     Raises:
         InputError: NaN or infinity in it, which JSON does not have.
     """
+    data = {**data, "schema": f"symperf/{_VERB.get()}/{SCHEMAS}", "constants_version": constants_version()}
     try:
         text = json.dumps(data, indent=2, allow_nan=False)
     except ValueError:
@@ -43,8 +48,9 @@ def write_json(data: dict[str, Any]) -> None:
     write(text + "\n")
 
 
-def ask_width(width: int | None) -> None:
-    """Say how many columns text may take from here on; None: what the terminal has."""
+def begin(verb: str, width: int | None) -> None:
+    """Say whose answers are written from here on, and how many columns text may take; None: what the terminal has."""
+    _VERB.set(verb)
     _ASKED.set(width)
 
 
