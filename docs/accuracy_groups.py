@@ -10,7 +10,7 @@ from symperf.validation import report as tables
 from symperf.validation.chosen import LEAST as POWER
 from symperf.validation.chosen import chosen_table
 from symperf.validation.groups import by_aim, contests, group_of, grouped, split, worst_groups
-from symperf.validation.labels import GROUPINGS, label
+from symperf.validation.labels import GROUPINGS, UNTOLD, label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,7 +193,7 @@ def interval_lines(rows: Sequence[Scored]) -> list[str]:
     count, failing = 0, 0
     for by in GROUPINGS:
         for one in grouped(timed, by):
-            if one.rows >= LEAST:
+            if one.rows >= LEAST and one.name != UNTOLD:
                 count += 1
                 if one.coverage is not None and one.coverage < COVERED:
                     numbers = f"{one.rows} | {one.coverage:.0%} | {one.width:.2f} | {tables.share(one.bias, sign=True)}"
