@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from host import step_of
+from host import STEPS, step_of
 from rows import column
 from rows import read as read_own
 
@@ -78,7 +78,7 @@ def need(run: BaseRun, quantity: str, measured: float, predicted: float, kind: s
 
 def steps() -> list[Need]:
     """What whole training steps need: one software on one device, of which the models are the groups."""
-    rows = read_own("steps.csv")
+    rows = read_own(STEPS)
     found = []
     for row, measured in zip(rows, column(rows, "step_time_s"), strict=True):
         run = step_of(row)

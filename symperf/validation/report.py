@@ -14,7 +14,7 @@ from .labels import GROUPINGS, label
 from .score import coverage, summaries, widening, width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -31,23 +31,19 @@ LABELS = (*GROUPINGS[1:], "judged", "layout", "contest", "batch", "concurrency")
 
 
 def as_json(report: Report, by: Sequence[str] = ()) -> dict[str, Any]:
-    """The `validate` object of the public contract, with what is left out, and groups, besides."""
+    """The `validate` object of the public contract, with what is left out, and groups, besides.
+
+    It has no null: what there is none of is left out, and `sources` has only families with a scored row.
+    """
+    every = summaries(report)
+    whole = {
+        "coverage": coverage(report.scored),
+        "widening": widening(report.scored),
+        "width": width(report.scored),
+    }
     return {
-        "sources": [
-            {
-                "name": found.name,
-                "rows": found.rows,
-                "mape": found.mape,
-                "median_error": found.median,
-                "bias": found.bias,
-                "max_error": None if found.max_error is None else abs(found.max_error),
-                "rank_correlation": found.rank_correlation,
-                "coverage": found.coverage,
-                "widening": found.widening,
-                "left_out": found.left_out,
-            }
-            for found in summaries(report)
-        ],
+        "sources": [source_json(found) for found in every if found.rows],
+        "unscored": [{"name": found.name, "left_out": found.left_out} for found in every if not found.rows],
         "rows": [
             {
                 "source": row.source,
@@ -59,14 +55,34 @@ def as_json(report: Report, by: Sequence[str] = ()) -> dict[str, Any]:
             }
             for row in report.scored
         ],
-        "coverage": coverage(report.scored),
-        "widening": widening(report.scored),
-        "width": width(report.scored),
+        **present(whole),
         "groups": {name: [group_json(found) for found in grouped(report.scored, name)] for name in by},
         "constants": {name: group_json(found) for name, found in halves(report)},
         "layouts": layouts_json(report),
         "left_out": [{"source": row.source, "case": row.case, "reason": row.reason} for row in report.left_out],
     }
+
+
+def present(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Scores without those that there are none of."""
+    return {name: value for name, value in scores.items() if value is not None}
+
+
+def source_json(found: Summary) -> dict[str, Any]:
+    """The scores of a family with a scored row."""
+    scores = {
+        "name": found.name,
+        "rows": found.rows,
+        "mape": found.mape,
+        "median": found.median,
+        "bias": found.bias,
+        "max_error": abs(found.max_error or 0.0),
+        "rank_correlation": found.rank_correlation,
+        "coverage": found.coverage,
+        "widening": found.widening,
+        "left_out": found.left_out,
+    }
+    return present(scores)
 
 
 def group_json(found: Group) -> dict[str, Any]:
@@ -76,13 +92,13 @@ def group_json(found: Group) -> dict[str, Any]:
         "rows": found.rows,
         "mape": found.mape,
         "aim": found.aim,
-        "median_error": found.median,
+        "median": found.median,
         "bias": found.bias,
         "rank_correlation": found.rank_correlation,
         "coverage": found.coverage,
         "width": found.width,
     }
-    return {key: value for key, value in scores.items() if value is not None}
+    return present(scores)
 
 
 def halves(report: Report) -> list[tuple[str, Group]]:

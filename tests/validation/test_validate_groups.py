@@ -239,7 +239,7 @@ def test_a_quantile_holds_the_part_of_its_rows_that_it_is_meant_to(needs: list[f
 def test_the_rest_of_training_is_what_its_calibration_rows_need() -> None:
     """Each side of the file's rest leaves at most a tenth of a sample of the measured steps out."""
     with script("intervals") as intervals:
-        rows = intervals.read_own("steps.csv")[::20]
+        rows = intervals.read_own(intervals.STEPS)[::20]
         inside = 0
         for row in rows:
             run = intervals.step_of(row)
