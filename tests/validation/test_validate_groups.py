@@ -20,7 +20,7 @@ from symperf.infer.stack import names as stacks
 from symperf.systems.software import Software
 from symperf.systems.software import names as training_stacks
 from symperf.systems.system import System, catalogue_names
-from symperf.validation import report
+from symperf.validation import report, tables
 from symperf.validation.case import Case, Scored
 from symperf.validation.chosen import LEAST, chosen_symbols, chosen_table, judged
 from symperf.validation.groups import (
@@ -32,9 +32,10 @@ from symperf.validation.groups import (
     split,
     worst_groups,
 )
-from symperf.validation.labels import GROUPINGS, judged_as
-from symperf.validation.rows import TableRow
+from symperf.validation.labels import GROUPINGS, judged_as, year_of
+from symperf.validation.rows import PACKAGED, TableRow, read
 from symperf.validation.score import Report, predict_case
+from symperf.validation.serving import SOURCES
 from symperf.validation.training import express
 
 if TYPE_CHECKING:
@@ -179,6 +180,18 @@ def test_a_value_that_is_given_is_not_chosen() -> None:
     run = sf.inference("llama-2-7b", "h100-sxm", batch=1, prompt=20, generate=20, stack="vllm")
     assert "step_latency" in chosen_symbols(run)
     assert "step_latency" not in chosen_symbols(run.bind(step_latency=1e-3))
+
+
+def test_every_family_has_a_year() -> None:
+    families = {
+        tables.source_of(row)
+        for name in tables.TABLES
+        if name != "serving.csv"
+        for row in read(PACKAGED / name, tables.columns_of(name))
+    }
+    assert {name for name in {*families, *SOURCES.values()} if year_of(name) == "not told"} == set()
+    frameworks = ("NeMo (recipe v25.04.02)", "Megatron-Bridge 26.04.01", "vLLM nightly (Feb 2026)", "TensorRT 10.8")
+    assert [year_of("NIM", text) for text in frameworks] == ["2025", "2026", "2026", "2025"]
 
 
 # --- layouts
