@@ -80,6 +80,7 @@ def source_json(found: Summary) -> dict[str, Any]:
         "rank_correlation": found.rank_correlation,
         "coverage": found.coverage,
         "widening": found.widening,
+        "width": found.width,
         "left_out": found.left_out,
     }
     return present(scores)
