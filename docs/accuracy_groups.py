@@ -49,6 +49,7 @@ MISSING = {
     "LLAMA3": "unequal work of context-parallel ranks; congestion of 16,384 devices on RoCE",
     "MCOREMOE": "experts of unequal load; permutation of tokens as kernels of their own",
     "MTNLG": "not known (the micro-batch is not told)",
+    "SC21T2": "communication of ZeRO-3 of 2021, by which these runs are bound",
     "SC21": "six of its ten rates lie within 5 % of one another (135 to 142 TFLOP/s): small errors change their order",
     "TITAN memory": "what the allocator holds in reserve; gathered parameters kept from layer to layer",
     "FTGPT memory": "work space of the runtime and of cuBLAS",
