@@ -6,11 +6,11 @@ A table of the file is a family of rows. Its keys, each with the place in the do
 * `plan`, `values`: fields of the plan, and values of other symbols; `network`: figures of the system around the part;
 * `stack`: the profile of the kernels, by the document's date, where the framework's name says no version;
 * `flops`: what a TFLOP/s or a utilisation counts where `tflops_definition` does not say (`flop_counts.CONVENTIONS`);
-* `batch_tokens`: in a global batch, where no column says; `saturated`: the batch is what fits;
+* `batch_tokens`: in a global batch, where no column says;
 * `left_out`: why the rows are no case.
 
-`[[FAMILY.rows]]` says the same of rows whose cells match every pattern of `where` (`*` stands for any text), which
-names no column of `columns` or `instead`; what stands later is laid over what stands before. Nothing here was chosen to
+`[[FAMILY.rows]]` says the same of rows whose cells match every pattern of `where` (`*` stands for any text); what
+stands later is laid over what stands before. A row that is read so matches as it did before. Nothing here was chosen to
 bring a prediction nearer to a measurement.
 """
 
@@ -46,7 +46,6 @@ class Document:
     stack: str = ""
     flops: str = ""
     batch_tokens: int = 0
-    saturated: bool = False
     left_out: str = ""
 
     def over(self, other: Document) -> Document:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = ("params_b", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "hardware")
 DEGREES = ("num_devices", "tp", "pp", "dp", "ep")
-WORK = ("batch_size", "concurrency", "input_len_tokens", "output_len_tokens")
+WORK = ("batch_size", "concurrency", "requests", "input_len_tokens", "output_len_tokens")
 COLUMNS = Columns(
     required=("model", "hw_key", "metric", "value", "unit"),
     optional=(
@@ -220,9 +220,13 @@ def _serve(
         return made[-1].run
 
     def read(_: BaseRun) -> float:
-        if made[-1].loop is None:
+        found = made[-1].loop
+        if found is None:
             raise InputError("the model does not fit the memory of its devices")
-        return float(getattr(made[-1].loop[0], LOOP_KEYS[quantity]))
+        value: float | None = getattr(found[0], LOOP_KEYS[quantity])
+        if value is None:
+            raise InputError("the server generates nothing behind the first token")
+        return value
 
     return run, read
 
@@ -237,18 +241,14 @@ def serving_of(row: TableRow, software: ServingFramework, work: RowWork) -> Serv
     from ..serve.serving import Serving
     from ..serve.workload import Workload
 
+    workload = Workload(concurrency=work.requests, requests=row.whole("requests"))
     system = system_of(row, document_of(row).network)
     formats = formats_of(row, system)
     return Serving(
         model_of(row),
         system,
         plan_of(row, formats.precision),
-        ServingRequest(
-            work.prompt,
-            max(work.generate, 1),
-            chunk=software.chunk or None,
-            workload=Workload(concurrency=work.requests),
-        ),
+        ServingRequest(work.prompt, max(work.generate, 1), chunk=software.chunk or None, workload=workload),
         stack=software.stack,
         kv_precision=formats.kv_precision,
         values=dict(formats.values),

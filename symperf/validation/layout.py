@@ -102,7 +102,7 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
         fields["node_limit"] = -(-fields.get("ep", 1) // (row.whole("devices_per_node") or 8))
     open_chunks = row.whole("vpp") is None and not {"vpp", "schedule"} & set(fields) and not software.micro_batches
     stages(fields, model)
-    if fields.get("vpp", 1) > 1 or open_chunks:
+    if fields.get("vpp", 1) > 1 or (open_chunks and degrees["pp"] > 1):
         fields |= software.interleaved_plan
     layers = model.sizes["num_layers"]
     plan = Plan.of(micro_batch=micro or 1, **fields)
@@ -230,8 +230,8 @@ def sharding_of(row: TableRow, software: TrainingFramework, degrees: dict[str, i
     elif "optimizer+gradient" in folded:
         zero = software.plan.get("zero", 2)
     else:
-        zero = next((stage for part, stage in SHARDING if part in folded), None) if folded else 3
-    if zero is None:
+        zero = next((stage for part, stage in SHARDING if part in folded), -1) if folded else 3
+    if zero < 0:
         expected = "ZeRO-0 to ZeRO-3, FSDP, FULL_SHARD, SHARD_GRAD_OP, a distributed optimizer or DDP"
         raise InputError(f"sharding: found {quote(text)}, expected one that holds {expected}")
     replicas = degrees["dp"] * degrees["cp"]

@@ -178,7 +178,8 @@ def _in_flight(row: TableRow, case: Case, run: InferenceRun) -> Reading:
         "--generate",
         str(max(int(row.number("output_len_tokens") or 0), 1)),
     ]
-    work += ["--concurrency", row.text("concurrency")]
+    for name in ("concurrency", "requests"):
+        work += [f"--{name}", row.text(name)] if row.text(name) else []
     chunk = software_of(row).chunk
     work += ["--chunk", str(chunk)] if chunk else []
     command = Command(("symperf", "serve", *words[:3], *work, *words[3:], *set_words(values)), files)

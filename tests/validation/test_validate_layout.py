@@ -148,7 +148,7 @@ def test_the_kernels_of_a_row_are_the_profile_of_its_software(framework: str, st
 
 def test_the_kernels_of_a_family_are_those_of_its_date() -> None:
     assert stack_of(_row(family="SC21", framework="Megatron-LM")) == "megatron-2021"
-    assert stack_of(_row(framework="Megatron-LM")) == ""
+    assert stack_of(_row(family="MEGASCALE", framework="Megatron-LM")) == "flash-attention-2"
 
 
 def test_older_kernels_are_slower() -> None:
