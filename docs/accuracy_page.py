@@ -91,8 +91,8 @@ def kept() -> Report:
                 row["quantity"],
                 float(row["measured"]),
                 float(row["predicted"]),
-                {name: row[name] for name in tables.LABELS if row[name]},
-                chosen=float(row["chosen"]) if row["chosen"] else None,
+                {name: row[name] for name in tables.LABELS if row.get(name)},
+                chosen=float(row["chosen"]) if row.get("chosen") else None,
                 low=float(row["low"]) if row["low"] else None,
                 high=float(row["high"]) if row["high"] else None,
             )

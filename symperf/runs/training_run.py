@@ -143,5 +143,5 @@ class Run(FullRun, SweepMethods, MemoryTables):
 
     def reserved_parts(self) -> dict[str, float]:
         """Bytes that a device holds beside its tensors, by name."""
-        names = [name for name in self.compiled.program.outputs if name.startswith("reserved/")]
-        return {name.removeprefix("reserved/"): self.value(name) for name in names}
+        names = [name for name in self.compiled.program.outputs if name.startswith("beside/")]
+        return {name.removeprefix("beside/"): self.value(name) for name in names}

@@ -75,6 +75,7 @@ NEMO_ADAPTERS = {"lora_rank": 8, "lora_targets": "q,k,v", "zero": 0}
 distributed optimizer."""
 FSDP = {"overlap_dp": 1.0, "overlap_gather": 1.0, "attention": "flash", "dropout": False}
 
+PEFT_PLAN = {"attention": "flash", "dropout": False}
 FSDP2_STATE = {"optimizer_bytes": 10, "fragmentation": 0}
 """FSDP2 keeps its sharded parameters in FP32 and gathers them in 16 bits: weights (2), master and moments (12) are 12
 bytes in all."""
@@ -180,6 +181,23 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         "CEWithChunkedOutputLoss, in 8 chunks (modules/loss/ce_chunked_output_loss.py)",
         {**FSDP, "loss": "chunked"},
         values={"gradient_bytes": 2, "optimizer_bytes": 4},
+        reported="allocator",  # training/memory.py, get_memory_stats: torch.cuda.max_memory_reserved at most
+        stack="flash-attention-2",
+    ),
+    "transformers with PEFT": TrainingFramework(
+        "QwenLM/Qwen, finetune/finetune_lora_single_gpu.sh: --bf16 without DeepSpeed, so that the loss runs under "
+        "autocast: the logits, their shifted copy (2 bytes each), it in FP32 and log-probabilities (4 each) are there "
+        "at once (modeling_qwen.py; PyTorch casts cross_entropy to FP32)",
+        PEFT_PLAN,
+        values={"loss_working_bytes": 8},
+        stack="flash-attention-2",
+    ),
+    "transformers with PEFT (DeepSpeed)": TrainingFramework(
+        "QwenLM/Qwen, finetune/finetune_qlora_single_gpu.sh: --fp16 under DeepSpeed: the loss has logits, their "
+        "shifted copy and log-probabilities in 16 bits; finetune/ds_config_zero2.json: buckets of 2e8 elements, two as "
+        "overlap_comm is on",
+        PEFT_PLAN,
+        values={"loss_working_bytes": 2, "workspace_bytes": 8e8, "gradient_bytes": 2},
         stack="flash-attention-2",
     ),
     "MaxText": TrainingFramework(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -149,10 +150,10 @@ APART = 1.05
 
 
 def contests(rows: Sequence[Scored]) -> Contests | None:
-    """How well competing layouts are ranked; None without three that compete."""
+    """How well competing layouts are ranked by the times of whole steps; None without three that compete."""
     found: dict[tuple[str, ...], dict[str, Scored]] = {}
     for row in rows:
-        if row.labels.get("contest"):
+        if row.labels.get("contest") and row.low is not None and row.quantity != "layer_time_s":
             key = (row.source, row.quantity, row.labels["contest"], *(label(row.labels, n) for n in BESIDE))
             found.setdefault(key, {}).setdefault(label(row.labels, "layout"), row)
     several = [list(own.values()) for own in found.values() if len(own) >= FEWEST]
@@ -160,18 +161,27 @@ def contests(rows: Sequence[Scored]) -> Contests | None:
         return None
     weighted, right, pairs = 0.0, 0, 0
     for own in several:
-        weighted += len(own) * _spearman([row.measured for row in own], [row.predicted for row in own])
-        for place, one in enumerate(own):
-            for other in own[place + 1 :]:
-                if max(one.measured, other.measured) >= APART * min(one.measured, other.measured):
-                    pairs += 1
-                    right += (one.measured < other.measured) == (one.predicted < other.predicted)
+        measured = [_for_work(row, row.measured) for row in own]
+        predicted = [_for_work(row, row.predicted) for row in own]
+        weighted += len(own) * _spearman(measured, predicted)
+        for one, other in itertools.combinations(range(len(own)), 2):
+            if max(measured[one], measured[other]) >= APART * min(measured[one], measured[other]):
+                pairs += 1
+                right += (measured[one] < measured[other]) == (predicted[one] < predicted[other])
     count = sum(map(len, several))
     return Contests(len(several), count, weighted / count, right / pairs if pairs else 1.0)
 
 
-BESIDE = ("format", "software", "concurrency", "recompute")
+BESIDE = ("format", "software")
 """Labels that layouts which compete share."""
+
+
+def _for_work(row: Scored, value: float) -> float:
+    """A step's time for each sequence, as steps of several batches compete; any other value as it is."""
+    batch = row.labels.get("batch", "")
+    return (
+        value / float(batch) if row.quantity == "time_s" and batch and "sequence=" in row.labels["contest"] else value
+    )
 
 
 def _spearman(left: Sequence[float], right: Sequence[float]) -> float:

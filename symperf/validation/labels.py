@@ -26,8 +26,9 @@ _RELEASE: Final = re.compile(r"[\s(,/]+v?\d.*$|\s*\(.*$")
 
 def labels_of(case: Case, run: BaseRun) -> dict[str, str]:
     """The labels of a case that a run answers, beside those of its row."""
-    serves = hasattr(run, "stack")
-    software = case.labels.get("software") or (run.stack.name if serves else case.labels.get("framework", ""))
+    stack = getattr(run, "stack", None)
+    serves = stack is not None
+    software = case.labels.get("software") or (stack.name if stack else case.labels.get("framework", ""))
     routed = run.model.architecture.routed
     device = run.system.name
     found = {
@@ -40,15 +41,20 @@ def labels_of(case: Case, run: BaseRun) -> dict[str, str]:
         "year": str(judged()["year"].get(case.source.removesuffix(" memory"), UNTOLD)),
         "judged": judged_as(case.source, routed=routed, device=device, serves=serves),
     }
-    found |= layout_labels(run)
+    found |= layout_labels(case, run)
     return {**case.labels, **{name: value or UNTOLD for name, value in found.items()}}
 
 
-def layout_labels(run: BaseRun) -> dict[str, str]:
-    """A row's layout, and the work and devices for which layouts compete."""
-    bound = {name: run.bound[name][0] for name in ("batch", "sequence", "prompt", "generate") if name in run.bound}
-    work = " ".join(f"{name}={value:g}" for name, value in bound.items())
-    return {"layout": str(run.plan), "contest": f"{run.model.name} {run.system.name} {run.plan.devices} {work}"}
+def layout_labels(case: Case, run: BaseRun) -> dict[str, str]:
+    """A row's layout, and for what layouts compete: of training the batch is a part of the layout."""
+    names = ("sequence",) if "sequence" in run.bound else ("batch", "prompt", "generate")
+    work = " ".join(f"{name}={run.bound[name][0]:g}" for name in names if name in run.bound)
+    flight = case.case.rpartition(", ")[2]
+    work += f" {flight}" if flight.endswith(" in flight") else ""
+    batch = f"{run.bound['batch'][0]:g}" if "batch" in run.bound else ""
+    size = f"{run.value('parameters'):.5g}" if "parameters" in run.compiled.program.outputs else ""
+    contest = f"{run.model.name} {size} {run.system.name} {run.plan.devices} {work}"
+    return {"layout": f"{run.plan} batch={batch}", "contest": contest, "batch": batch}
 
 
 def judged_as(source: str, *, routed: bool, device: str, serves: bool) -> str:

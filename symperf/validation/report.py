@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table
 from .chosen import LEAST
-from .groups import contests, group_of, grouped, split, width
+from .groups import contests, group_of, grouped, split
 from .labels import GROUPINGS, label
-from .score import coverage, summaries, widening
+from .score import coverage, summaries, widening, width
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ HEADS = ("family", "rows", "mean", "median", "bias", "worst", "rank", "coverage"
 GROUP_HEADS = ("rows", "mean", "aim", "median", "bias", "rank", "coverage", "width")
 KERNELS = f"constants from measured kernels alone (of chosen ones 1 % moves the time by less than {LEAST / 100:.2%})"
 CHOSEN = "constants that were chosen when errors of steps were known"
-LABELS = (*GROUPINGS[1:], "judged", "layout", "contest", "concurrency", "recompute")
+LABELS = (*GROUPINGS[1:], "judged", "layout", "contest", "batch", "concurrency")
 """Labels that the CSV of a report has, so that groups can be made of it again."""
 
 

@@ -14,7 +14,6 @@ from support.strategies import exact_points, expressions
 
 from symperf.codegen.interpret import arrays, exact, floats, run
 from symperf.codegen.lower import LoweringError, lower
-from symperf.codegen.replacement import Replacement
 from symperf.formulas.language.atoms import Max, Min, ceil_div, ring_share
 
 if TYPE_CHECKING:
@@ -179,15 +178,6 @@ def test_outputs_are_independent_of_one_another(expr: Any, points: dict[Any, Fra
         lower([(sympy.Symbol("other"), 2 + expr / 3)], {"o": 1 / (1 + expr), "z": expr}),
     )
     assert run(alone, names, floats())[alone.outputs["z"]] == run(beside, names, floats())[beside.outputs["z"]]
-
-
-@given(expressions, expressions)
-def test_a_replacement_is_that_of_sympy(expr: Any, other: Any) -> None:
-    """Of a symbol and of a whole part, in expressions that are asked for one after the other."""
-    rule = {x: z + 1, **({expr.args[0]: y} if expr.args and not expr.args[0].is_Number else {})}
-    replace = Replacement(rule)
-    for each in (expr, other, expr * other, expr):
-        assert replace(each) == sympy.sympify(each).xreplace(rule)
 
 
 def test_what_stands_for_a_symbol_is_lowered_in_its_place() -> None:

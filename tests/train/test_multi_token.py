@@ -238,6 +238,22 @@ def test_activations_of_a_module(recompute: str) -> None:
         assert added == pytest.approx(layer + 5 * stream + logits)
 
 
+def test_parts_of_the_layer_of_a_module_are_computed_again() -> None:
+    """Its shared expert as those of the layers, in HFU too; and its logits lie among those of the last stage."""
+    plan = {"recompute": "selective", "recompute_modules": "shared_experts", "attention": "flash"}
+    run, none = (step(modules=count, batch=8, **plan) for count in (1, 0))
+    again, of_layers = (each.value("hardware_flops") - each.value("model_flops") for each in (run, none))
+    shared = 8 * 512 * 2 * 3 * H * WIDTH
+    assert of_layers == pytest.approx(58 * shared, rel=1e-12)
+    assert again == pytest.approx(59 * shared, rel=1e-12)
+    # Of 6 bytes a logit that the head needs 4 are kept, under GPipe of each of 8 micro-batches, and so of a module's.
+    for schedule, more in (("1f1b", 4 / 6), ("gpipe", 8 * 4 / (8 * 4 + 2))):
+        held = [step(modules=count, **{**UNEVEN, "schedule": schedule}).stage_memory()[-1] for count in (1, 0)]
+        ratio = (held[0]["logits"] - held[1]["logits"]) / held[1]["logits"]
+        assert ratio == pytest.approx(more, rel=1e-12)
+        assert held[0]["logits"] < held[0]["activations"]
+
+
 # What is asked ------------------------------------------------------------------------------------------------------
 
 

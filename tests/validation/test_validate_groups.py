@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -176,7 +177,7 @@ def test_a_value_that_is_given_is_not_chosen() -> None:
 def test_contests_rank_layouts_of_one_model_system_and_work() -> None:
     def rows(predicted: Sequence[float], contest: str) -> list[Scored]:
         return [
-            Scored("A", str(n), "time_s", 1.0 + n, value, {"contest": contest, "layout": f"tp={n}"})
+            Scored("A", str(n), "time_s", 1.0 + n, value, {"contest": contest, "layout": f"tp={n}"}, low=1.0, high=2.0)
             for n, value in enumerate(predicted)
         ]
 
@@ -187,6 +188,24 @@ def test_contests_rank_layouts_of_one_model_system_and_work() -> None:
     assert found.correlation == pytest.approx((4 * 1 + 3 * -1) / 7)
     assert found.ordered == pytest.approx(6 / 9)
     assert contests(rows([1, 2], "z")) is None
+    memory = [dataclasses.replace(row, low=None, high=None) for row in right]
+    assert contests(memory) is None
+
+
+def test_steps_of_several_batches_compete_by_their_time_for_each_sequence() -> None:
+    labels = [{"contest": "m s 8 sequence=1", "layout": f"batch={n}", "batch": str(n)} for n in (8, 16, 32)]
+    times = ((8.0, 9.0), (12.0, 14.0), (20.0, 21.0))
+    rows = [
+        Scored("A", str(n), "time_s", *pair, label, low=1.0, high=30.0)
+        for n, (pair, label) in enumerate(zip(times, labels, strict=True))
+    ]
+    found = contests(rows)
+    assert found is not None
+    assert (found.correlation, found.ordered) == (1.0, 1.0)
+    worse = [*rows[:2], dataclasses.replace(rows[2], predicted=32.0)]  # 1 a sequence: between 1.125 and 0.875
+    found = contests(worse)
+    assert found is not None
+    assert found.ordered == pytest.approx(2 / 3)
 
 
 def test_the_csv_of_a_report_has_what_groups_are_made_of() -> None:
@@ -194,7 +213,7 @@ def test_the_csv_of_a_report_has_what_groups_are_made_of() -> None:
     (line,) = report.as_csv([found]).splitlines()[1:]
     assert found.labels["device"] in line
     assert found.labels["contest"] in line
-    assert set(GROUPINGS[1:]) <= set(report.LABELS) <= set(found.labels) | {"concurrency"}
+    assert set(GROUPINGS[1:]) <= set(report.LABELS) <= {*found.labels, "concurrency"}
 
 
 # --- the calibration of intervals
