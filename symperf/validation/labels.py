@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from .case import CALIBRATION
 from .chosen import judged
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def labels_of(case: Case, run: BaseRun) -> dict[str, str]:
         "class": class_of(run),
         "software": _RELEASE.sub("", software) if not serves else software,
         "size": size_class(run.value("parameters") if "parameters" in run.compiled.program.outputs else 0.0),
-        "year": str(judged()["year"].get(case.source.removesuffix(" memory"), UNTOLD)),
+        "year": str(judged()["year"].get(case.source.removesuffix(CALIBRATION).removesuffix(" memory"), UNTOLD)),
         "judged": judged_as(case.source, routed=routed, device=device, serves=serves),
     }
     found |= layout_labels(case, run)

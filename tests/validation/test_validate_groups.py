@@ -107,6 +107,16 @@ def test_the_worst_groups_are_worst_over_their_aims_and_none_is_told_twice() -> 
     assert len({(one.rows, one.mape) for _, one in found}) == len(found)
 
 
+def test_rows_that_set_constants_are_told_apart_and_no_part_of_what_all_rows_say() -> None:
+    apart = _scored([0.5] * 4, "VTRAINS (calibration)", device="a")
+    found = Report([*_scored([0.1, 0.1], device="a"), *apart], [])
+    told = report.as_json(found, ["device"])
+    assert report.total(found).startswith("2 rows scored, 0 left out, 4 that set constants told apart; median")
+    assert [(one["name"], one["rows"]) for one in told["sources"]] == [("A", 2), ("VTRAINS (calibration)", 4)]
+    assert [(one["name"], one["rows"]) for one in told["groups"]["device"]] == [("a", 2)]
+    assert told["constants"]["kernels"]["rows"] == 2
+
+
 def test_an_unknown_grouping_is_one_line_with_the_nearest(call: Any) -> None:
     with pytest.raises(InputError, match=r"by: found 'divice'.*device"):
         check_grouping("divice")
