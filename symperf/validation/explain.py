@@ -11,7 +11,6 @@ from ..plans.plan import FIELDS
 from ..runs.training_run import Run
 from . import inference_definitions, tables
 from .case import Case, LeftOut, Scored
-from .commands import NoCommandError
 from .definitions import TrainingFramework, software_of
 from .documents import document_of, filled
 from .readings import is_reference, reading_of
@@ -118,7 +117,7 @@ def explain_row(row: TableRow) -> Iterator[Explanation]:
         reading: Reading | str
         try:
             reading = reading_of(filled(row), item, run)
-        except NoCommandError as error:
+        except InputError as error:
             reading = str(error)
         facts = (*row_facts(row), *run_facts(row, run))
         yield Explanation(row, item, result, facts, run, reading)

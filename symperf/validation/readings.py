@@ -163,12 +163,14 @@ def _memory(
         keys = [("memory_bytes", name) for name in classes or ("total",)]
     keys += [] if classes else [("reserved_bytes", name) for name in memory.BESIDE[memory.held_of(row)]]
     words = " + ".join(".".join(key) for key in keys)
-    own, plain = (
-        _mean(asked, words, lambda answer: sum(_at(answer, key) for key in keys), share)
-        for asked in (commands, (command(run.bind(recompute="none", sequence_parallel=False)),))
-    )
+
+    def of(asked: tuple[Command, ...]) -> Reading:
+        return _mean(asked, words, lambda answer: sum(_at(answer, key) for key in keys), share)
+
+    own = of(commands)
     if memory.RELATIVE not in row.text("metric"):
         return own
+    plain = of((command(run.bind(recompute="none", sequence_parallel=False)),))
     return Reading(
         (*own.commands, *plain.commands),
         f"{own.words} / {plain.words} of the last",
