@@ -16,6 +16,8 @@ from .definitions import software_of
 from .documents import document_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..models.model import Model
     from .definitions import TrainingFramework
     from .documents import Document
@@ -55,14 +57,16 @@ class RowLayout:
         plan: of the run.
         batch: sequences in the global batch.
         sequence: tokens in a sequence.
-        midway: the time and memory are the middle of those without recomputation and with all of it.
+        rest: fields of the plan of the rest of the layers, where not all run alike; time and memory are means.
+        share: of the layers that are the rest.
         choices: every plan that the row leaves open, if it does not say the micro-batch or the chunks of a stage.
     """
 
     plan: Plan
     batch: int
     sequence: int
-    midway: bool
+    rest: Mapping[str, Any]
+    share: float
     choices: tuple[Plan, ...] = ()
 
 
@@ -107,7 +111,27 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
     layers = model.sizes["num_layers"]
     plan = Plan.of(micro_batch=micro or 1, **fields)
     choices = () if memory_only else choices_of(plan, batch, layers, open_micro=micro is None, open_chunks=open_chunks)
-    return RowLayout(plan, batch, sequence, mode == "midway", choices)
+    rest, share = rest_of(row, mode, layers)
+    return RowLayout(plan, batch, sequence, rest, share, choices)
+
+
+def rest_of(row: TableRow, mode: str, layers: int) -> tuple[Mapping[str, Any], float]:
+    """Fields of the plan of some layers alone, and the share of the layers that they are.
+
+    Every second layer is computed again ("midway"), or the host keeps the activations of the first ones
+    (`offloaded_layers`, Transformer Engine's cpu_offloading_num_layers): layers that follow one another, each of which
+    takes the longer of its work and its transfers.
+
+    Raises:
+        InputError: more layers than there are.
+    """
+    if mode == "midway":
+        return {"recompute": "full"}, 0.5
+    if (count := row.whole("offloaded_layers")) is None:
+        return {}, 0.0
+    if count > layers:
+        raise InputError(f"offloaded_layers: found {count}, expected at most the {layers} layers of the model")
+    return {"offload": "activations"}, count / layers
 
 
 def adapters_of(row: TableRow, software: TrainingFramework) -> dict[str, Any]:
