@@ -157,21 +157,23 @@ def _memory(
     row: TableRow, run: Run, commands: tuple[Command, ...], command: Callable[[Run], Command], share: float
 ) -> Reading:
     classes = next(classes for part, classes in memory.METRICS if part in row.text("metric"))
-    if memory.RELATIVE in row.text("metric"):
-        plain = command(run.bind(recompute="none", sequence_parallel=False))
-        own, other = (
-            _mean(asked, "memory_bytes.activations", lambda answer: _at(answer, ("memory_bytes", "activations")), share)
-            for asked in (commands, (plain,))
-        )
-        return Reading(
-            (*commands, plain),
-            f"{own.words} / memory_bytes.activations of the last",
-            lambda answers: own.read(answers[:-1]) / other.read(answers[-1:]),
-        )
-    beside = () if classes else memory.BESIDE[memory.held_of(row)]
-    keys = [("memory_bytes", name) for name in classes or ("total",)] + [("reserved_bytes", name) for name in beside]
+    if classes == memory.SAVED:
+        keys: list[tuple[str, ...]] = [("saved_activation_bytes",)]
+    else:
+        keys = [("memory_bytes", name) for name in classes or ("total",)]
+    keys += [] if classes else [("reserved_bytes", name) for name in memory.BESIDE[memory.held_of(row)]]
     words = " + ".join(".".join(key) for key in keys)
-    return _mean(commands, words, lambda answer: sum(_at(answer, key) for key in keys), share)
+    own, plain = (
+        _mean(asked, words, lambda answer: sum(_at(answer, key) for key in keys), share)
+        for asked in (commands, (command(run.bind(recompute="none", sequence_parallel=False)),))
+    )
+    if memory.RELATIVE not in row.text("metric"):
+        return own
+    return Reading(
+        (*own.commands, *plain.commands),
+        f"{own.words} / {plain.words} of the last",
+        lambda answers: own.read(answers[:-1]) / plain.read(answers[-1:]),
+    )
 
 
 # --- requests in flight
