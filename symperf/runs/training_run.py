@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import floats
 from ..codegen.interpret import run as evaluate
+from ..evaluation.causes import measured_systems
 from ..plans.alignment import alignment_warnings
 from ..plans.plan import check, positive_integer
 from ..sweep.sweep_methods import SweepMethods
@@ -97,6 +98,13 @@ class Run(FullRun, SweepMethods, MemoryTables):
 
         del plan
         return Software.load(stack).on(system)
+
+    @property
+    def software_measured(self) -> bool:
+        """Whether steps of its software were measured on its system."""
+        host = self.system.software.get("host_latency")
+        measured = host is not None and host.source.startswith("calibrated")
+        return measured and bool(set(measured_systems()) & set(self.system.lineage))
 
     @cached_property
     def compiled(self) -> Compiled:

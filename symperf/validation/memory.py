@@ -73,7 +73,7 @@ def express(row: TableRow) -> list[Expressed]:
     measured = value / 100 if relative else value * UNITS[unit]
     quantity = "share_of_activations" if relative else "memory_bytes"
     layout = layout_of(row, model_of(row), memory_only=True)
-    held = _counted(row) if not classes else ""
+    held = held_of(row) if not classes else ""
 
     def run() -> Run:
         return run_of(row, memory_only=True)
@@ -90,7 +90,7 @@ def express(row: TableRow) -> list[Expressed]:
     return [Case(source_of(row), name, quantity, measured, run, read, labels)]
 
 
-def _counted(row: TableRow) -> str:
+def held_of(row: TableRow) -> str:
     """What a figure of the whole memory counts: "allocated", "allocator" or "device"; what it says, or its software."""
     metric = row.text("metric")
     said = [name for word, name in (("allocated", "allocated"), ("reserved", "allocator")) if word in metric]
