@@ -15,8 +15,6 @@ from .program import OPERATIONS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-POWER = "rational power"
-"""A kind of node of its own: `power` is an operation, of two nodes."""
 Node = tuple[Any, ...]
 """One of
 
@@ -25,7 +23,7 @@ Node = tuple[Any, ...]
     ("negative", at)
     ("sum", terms)                    a term is 2 at, or 2 at + 1 where it is subtracted
     ("product", factors)              a factor is 2 at, or 2 at + 1 where it divides
-    ("rational power", at, exponent)  a rational exponent above zero
+    ("raised", at, exponent)          a rational exponent above zero
     (operation, at, ...)              an operation of `Program`
 
 where `at` is the number of another node.
@@ -170,7 +168,7 @@ class Graph:
     def _power(self, base: int, exponent: Any) -> int:
         if exponent < 0:
             return self.node("product", (2 * self._power(base, -exponent) + 1,))
-        return base if exponent == 1 or self.is_one(base) else self.node(POWER, base, exponent)
+        return base if exponent == 1 or self.is_one(base) else self.node("raised", base, exponent)
 
 
 def parts_of(node: Node) -> list[int]:
@@ -180,7 +178,7 @@ def parts_of(node: Node) -> list[int]:
         return []
     if kind in ("sum", "product"):
         return [each >> 1 for each in node[1]]
-    return [node[1]] if kind == POWER else list(node[1:])
+    return [node[1]] if kind == "raised" else list(node[1:])
 
 
 def _divides(factor: Any) -> bool:
