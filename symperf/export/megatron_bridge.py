@@ -22,7 +22,7 @@ PRECISIONS: Final = {
     "fp8": "bf16_with_fp8_delayed_scaling_mixed",
 }
 """Recipes by precision; Megatron-LM's own default for 8 bits is delayed scaling."""
-PEFT: Final = "https://github.com/NVIDIA-NeMo/Megatron-Bridge/blob/main/docs/training/peft.md"
+PEFT: Final = f"{ROOT}153c9bf9add0bc76e2c7825176699b2ba6c82192/docs/training/peft.md"
 """Its guide to adapters; overrides of a recipe for fine-tuning are written so (`peft.dim=16`)."""
 
 OPTIONS: Final[dict[str, Option]] = {
