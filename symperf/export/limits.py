@@ -92,10 +92,11 @@ MEGATRON: Final = SoftwareLimits(
     MEGATRON_CHOICES,
     MEGATRON_RULES,
 )
+ADAPTERS: Final = ("lora_rank", "lora_targets")
 BRIDGE: Final = SoftwareLimits(
     "megatron-bridge",
     {
-        **MEGATRON.values,
+        **{name: values for name, values in MEGATRON.values.items() if name not in ADAPTERS},
         **NO_STAGES,
         "cp_kind": ("ring",),
         "loss": ("unfused",),

@@ -20,6 +20,11 @@ ARGUMENTS: Final = (
     "https://github.com/NVIDIA/Megatron-LM/blob/000c4ac24f61159c138b0975def722c65245983c/megatron/training/arguments.py"
 )
 """The command line of Megatron-LM at the commit that the names were read in."""
+OFFLOADING: Final = (
+    "https://github.com/NVIDIA/Megatron-LM/blob/524af67dbe4e2c23483dba637f76bf3a8061aa01/"
+    "docs/user-guide/features/fine_grained_activation_offloading.md"
+)
+"""Its guide to inputs that the host keeps."""
 
 OPTIONS: Final[dict[str, Option]] = {
     "--tensor-model-parallel-size": Option(int, ARGUMENTS),
@@ -65,8 +70,8 @@ OPTIONS: Final[dict[str, Option]] = {
     "--optimizer": Option(str, ARGUMENTS, ("adam", "sgd", "muon", "dist_muon")),
     "--optimizer-cpu-offload": Option(bool, ARGUMENTS),
     "--cpu-offloading-num-layers": Option(int, ARGUMENTS),
-    "--fine-grained-activation-offloading": Option(bool, ARGUMENTS),
-    "--offload-modules": Option(list, ARGUMENTS),
+    "--fine-grained-activation-offloading": Option(bool, OFFLOADING),
+    "--offload-modules": Option(list, OFFLOADING),
 }
 CONTEXT: Final = {"ring": "p2p", "all-to-all": "a2a", "all-gather": "allgather"}
 SCHEDULES: Final = ("1f1b", "interleaved")
