@@ -143,7 +143,7 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         MEGATRON_CORE,
         sequence_parallel=True,
         dealt_experts_split=True,
-        stack="flash-attention-2",
+        stack="megatron-core-2026",
     ),
     "ms-swift (DeepSpeed)": TrainingFramework(
         "ms-swift's ds_config: buckets of 2e8 elements, two as overlap_comm is on; gradients in 16 bits; models "
@@ -151,7 +151,7 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         "script sets expandable_segments",
         {"overlap_dp": 1.0, "attention": "flash", "dropout": False},
         values={"gradient_bytes": 2, "loss_working_bytes": 10, "workspace_bytes": 8e8, "fragmentation": 0},
-        stack="flash-attention-2",
+        stack="deepspeed-2025",
     ),
     "torchtune": TrainingFramework(
         "torchtune, recipes/configs/llama3_1: dtype bf16 of weights, gradients and moments (AdamW, no master weights); "
@@ -316,6 +316,7 @@ FAMILIES: Mapping[str, TrainingFamily] = {
         "columns (fp8_param_gather), which takes as much as one copy in 16 bits",
         by_precision={"FP8-CS": {"weight_copies": 0}},
         model_values={"Moonlight-16B-A3B": {"gradient_bytes": 2, "optimizer_bytes": 8}},
+        stack="megatron-bridge-2026",
     ),
     "TITAN": TrainingFamily(
         "torchtitan's benchmarks/: the tables of June 2025 have the compiled loss",

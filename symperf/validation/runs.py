@@ -74,8 +74,12 @@ def fastest(run: Callable[[Plan], Run], plans: Iterable[Plan]) -> Run:
 
 
 def stack_of(row: TableRow) -> str:
-    """The profile of the kernels of a row's software; "" for the efficiencies of the system's file."""
-    return family_of(row.family).stack or software_of(row.text("framework")).stack
+    """The profile of the kernels of a row's software; "" for the efficiencies of the system's file.
+
+    A family's own has a host that launches every kernel, which it does not in a row that says that graphs are recorded.
+    """
+    family = family_of(row.family).stack if "cuda graph" not in row.text("note").casefold() else ""
+    return family or software_of(row.text("framework")).stack
 
 
 @lru_cache(maxsize=64)
