@@ -114,6 +114,7 @@ class Structure:
         stored: frozen weights of linear layers are stored in few bits, and widened before each product.
         loss: how it follows the head.
         compiled: chains of element-wise kernels are one.
+        eager: norms, rotary positions and gated activations run operation by operation.
     """
 
     architecture: Architecture
@@ -157,6 +158,7 @@ class Structure:
     stored: bool = False
     loss: Loss = "unfused"
     compiled: bool = False
+    eager: bool = False
     counted: tuple[int, int] = (0, 0)
     chunks: tuple[tuple[tuple[int, ...], ...], ...] = ()
     module_stage: int = 0

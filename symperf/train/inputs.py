@@ -116,6 +116,7 @@ def structure_of(
         stored=plan.base_precision is not None,
         loss=plan.loss,  # type: ignore[arg-type]
         compiled=plan.compiled,
+        eager=plan.eager and not plan.compiled,
     )
 
 

@@ -31,6 +31,8 @@ def run_of(row: TableRow, *, memory_only: bool = False) -> Run:
     Raises:
         InputError: the row cannot be expressed.
     """
+    if not memory_only and "power limited" in row.text("hardware"):
+        raise InputError("the part runs under a power limit that no source tells")
     family = family_of(row.family)
     model = model_of(row)
     layout = layout_of(row, model, memory_only=memory_only)

@@ -262,14 +262,14 @@ class Experts:
     def activation(self, phase: str) -> Op:
         """The activation function, gated or plain, over the rows of all experts."""
         n = self.arriving * self.inner
-        count = ew.gated_activation_bytes if self.architecture.gated_mlp else ew.activation_function_bytes
+        count = self.layer.gated_bytes if self.architecture.gated_mlp else ew.activation_function_bytes
         work = FLOPS_PER_ELEMENT["activation"]
         return self.kernels.stream(self.path(f"activation/{phase}"), count(n, activation_bytes), n, work)
 
     def activation_backward(self) -> Op:
         """Gradient of the experts' activation."""
         n, gated = self.arriving * self.inner, self.architecture.gated_mlp
-        count = ew.gated_activation_backward_bytes if gated else ew.activation_function_backward_bytes
+        count = self.layer.gated_backward_bytes if gated else ew.activation_function_backward_bytes
         work = FLOPS_PER_ELEMENT["activation backward"]
         return self.kernels.stream(self.path("activation/backward"), count(n, activation_bytes), n, work)
 
