@@ -9,20 +9,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from symperf.systems.system import System
 from symperf.validation import report as tables
-from symperf.validation.score import coverage, widening
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from symperf.validation.case import Scored
-    from symperf.validation.score import Report, Summary
 
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks" / "calibration"
 
@@ -190,32 +182,6 @@ ALL_REDUCES = (
 """Parts of the script for collectives -> system."""
 LEAST_BYTES = 1e6
 
-AIM = 0.12
-"""Mean absolute error that a family is meant to stay within."""
-COVERAGE = 0.9
-"""Part of measurements that the 90 % intervals are meant to hold."""
-
-MISSING = {
-    "MBSKILL": "the host: a batch of four sequences waits for it (the rows' own notes)",
-    "TITAN": "kernels of eager mode, casts to float8 (row-wise above all), attention of other kernels on B200",
-    "TITANOLD": "kernels of eager mode; gathers and reductions that do not hide as far as declared",
-    "GPUREC": "single lines of a log",
-    "MAXTEXT": "constants of TPUs are defaults, medians of GPUs",
-    "MCOREH100": "micro-batch, chunks and recomputation are not told; the fastest layout may not be the one that ran",
-    "LLAMA3": "unequal work of context-parallel ranks; congestion of 16,384 devices on RoCE",
-    "MCOREMOE": "experts of unequal load; permutation of tokens as kernels of their own",
-    "MTNLG": "not known (the micro-batch is not told)",
-    "TITAN memory": "what the allocator holds in reserve; gathered parameters kept from layer to layer",
-    "FTGPT memory": "work space of the runtime and of cuBLAS",
-    "TRTT": "kernels of single releases",
-    "TRTL": "1 to 2 ms a request on Hopper at 128 tokens; products of 128 rows there, far from the ridge",
-    "FTGPT": "the host of small models",
-    "FTBERT": "products of few rows of small models; the host between kernels",
-    "LMDEPLOY": "requests that the software serves in turns",
-    "LLAMACPP": "unpacking of quantised weights on consumer devices; the host",
-}
-"""The physical effect that is missing, as far as it is known, by family."""
-
 
 def module(name: str) -> Any:
     """A script of the calibration, without what it prints."""
@@ -262,13 +228,13 @@ def own_all_reduces() -> list[tuple[str, int, float]]:
     return [(part, int((peer.times(part)[1] == 4).sum()), peer.held_out(part)) for part in peer.LINKS]
 
 
-def section(found: Report, families: list[Summary]) -> list[str]:
+def section() -> list[str]:
     """The lines of the section."""
     return [
         "## How independent these numbers are",
         "",
-        "No constant was set by a row that is scored. But definitions (what a row means) were made while errors were",
-        "seen, and some were looked for because of them:",
+        "No constant was fitted to a row that is scored. But some were chosen when errors were seen",
+        "([above](#measured-kernels-alone-or-chosen-constants)), and so were definitions (what a row means):",
         "",
         "| decided after errors were seen | effect on the mean error | support |",
         "|---|---|---|",
@@ -280,10 +246,6 @@ def section(found: Report, families: list[Summary]) -> list[str]:
         "rows. Effects were noted when each was decided; later changes of the physics have moved them.",
         "",
         *calibrated(),
-        "",
-        *aims(families),
-        "",
-        *intervals(found),
     ]
 
 
@@ -308,58 +270,3 @@ def calibrated() -> list[str]:
     lines += [f"| products | NVIDIA H200 | {rows} | {median:.1%} |"]
     lines += [f"| all-reduces | {part} | {rows} | {error:.1%} |" for part, rows, error in all_reduces()]
     return lines + [f"| vLLM's own | {part} | {rows} | {error:.1%} |" for part, rows, error in own_all_reduces()]
-
-
-def aims(families: list[Summary]) -> list[str]:
-    """The part on families that miss the aim."""
-    met = [one for one in families if one.mape is not None and one.mape <= AIM]
-    lines = [
-        "### Families above 12 %",
-        "",
-        f"A family is meant to have a mean absolute error of at most {AIM:.0%}: {len(met)} of {len(families)} do. The",
-        "others, with what is missing as far as it is known (from notes of rows and the sign of errors; not proved):",
-        "",
-        "| family | mean | bias | missing |",
-        "|---|---:|---:|---|",
-    ]
-    missed = [one for one in families if one not in met]
-    return lines + [
-        f"| {one.name} | {tables.share(one.mape)} | {tables.share(one.bias, sign=True)} | "
-        f"{MISSING.get(one.name, 'not known')} |"
-        for one in missed
-    ]
-
-
-def intervals(found: Report) -> list[str]:
-    """The part on intervals."""
-    inside = coverage(found.scored)
-    share = "none" if inside is None else f"{inside:.0%}"
-    return [
-        "### Intervals",
-        "",
-        "A prediction has a 90 % interval from the spreads of its efficiencies and overheads. Intervals are meant to",
-        f"hold {COVERAGE:.0%} of the measurements and hold {share} (by family: column coverage; memory has none). They",
-        "know nothing of what a row does not say, of definitions that are wrong, or of effects that are not modelled:",
-        "families with such errors have few measurements inside.",
-        "",
-        *widened(found.scored),
-    ]
-
-
-def widened(scored: Sequence[Scored]) -> list[str]:
-    """What intervals would hold the part that they are meant to, also of a family that had no say in it."""
-    factor = widening(scored)
-    if factor is None:
-        return []
-    inside = 0
-    with_interval = [row for row in scored if row.stretch is not None]
-    for name in {row.source for row in with_interval}:
-        others = widening([row for row in with_interval if row.source != name])
-        others = math.inf if others is None else others
-        inside += sum(row.stretch <= others for row in with_interval if row.source == name)  # type: ignore[operator]
-    return [
-        f"To hold {COVERAGE:.0%} they would have to be {factor:.2g} times as wide, in logarithms (`widening` in",
-        f"`symperf validate --json`; `run.interval().widened({factor:.2g})` makes one so). With the factor that all",
-        f"other families ask for, {inside / len(with_interval):.0%} of the measurements of a family that had no say in",
-        "it lie inside. No prediction uses the factor, as it comes from rows that only score.",
-    ]

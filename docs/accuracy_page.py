@@ -12,6 +12,7 @@ from pathlib import Path
 
 import accuracy_blocks
 import accuracy_evidence
+import accuracy_groups
 import accuracy_serving
 
 from symperf.validation import report as tables
@@ -59,9 +60,9 @@ HEAD = """\
 # Accuracy
 
 Written by `python docs/refresh.py` from `symperf validate`; CI checks that it is current. Every efficiency is the
-default of the system's file, set by calibration rows only (`benchmarks/calibration/`); no number was set by a row
-below. What was decided after errors were seen is listed under
-[how independent these numbers are](#how-independent-these-numbers-are). What a row does not say of its software is
+default of the system's file or of a software's profile (`benchmarks/calibration/`); no constant was fitted to a row
+below, but [some were chosen](#measured-kernels-alone-or-chosen-constants) when errors of whole steps were known, and
+[definitions too](#how-independent-these-numbers-are). What a row does not say of its software is
 declared in `symperf/validation/` and described in [validation](validation.md). Large errors are shown as they are.
 """
 
@@ -90,6 +91,8 @@ def kept() -> Report:
                 row["quantity"],
                 float(row["measured"]),
                 float(row["predicted"]),
+                {name: row[name] for name in tables.LABELS if row.get(name)},
+                chosen=float(row["chosen"]) if row.get("chosen") else None,
                 low=float(row["low"]) if row["low"] else None,
                 high=float(row["high"]) if row["high"] else None,
             )
@@ -132,14 +135,19 @@ def compared(case: Case, known: dict[tuple[str, str, str], Scored], out: set[tup
 
 def page(found: Report) -> str:
     """The page."""
-    lines = [HEAD, f"{tables.total(found)}.", "", "## By family", ""]
-    lines += ["mean and median are of absolute errors; bias is the mean error with its sign; rank is Spearman's;"]
-    lines += ["coverage is the part of measurements inside the 90 % interval of the prediction.", ""]
+    lines = [HEAD, f"{tables.total(found)}.", ""]
+    lines += [
+        "Mean and median are of absolute errors; bias is the mean error with its sign; rank is Spearman's; coverage"
+    ]
+    lines += [
+        "is the part of measurements inside the 90 % interval of the prediction, width the median of high over low."
+    ]
+    lines += ["", *accuracy_groups.section(found), "", "## By family", ""]
     scored = [summary for summary in summaries(found) if summary.rows]
     lines += tables.summary_table(scored)
     lines += ["", "![measured against predicted, by family](accuracy/scatter.png)", ""]
     lines += ["Every row: [rows.csv](accuracy/rows.csv).", "", *beside_other_tools(found), "", *reference_rows(found)]
-    lines += ["", *accuracy_evidence.section(found, scored)]
+    lines += ["", *accuracy_groups.group_sections(found), "", *accuracy_evidence.section()]
     lines += [
         "",
         *accuracy_blocks.section(),

@@ -17,7 +17,8 @@ from rows import column, read
 
 from symperf.codegen.interpret import arrays
 from symperf.codegen.interpret import run as interpret
-from symperf.validation.rows import TableRow
+from symperf.validation.documents import filled
+from symperf.validation.rows import PACKAGED, TableRow
 from symperf.validation.runs import run_of
 
 if TYPE_CHECKING:
@@ -25,18 +26,8 @@ if TYPE_CHECKING:
 
     from symperf.runs.training_run import Run
 
+STEPS = PACKAGED / "steps.csv"
 NAMES = ("host_latency", "host_collective_latency")
-FIXED = {
-    "heads": "16",
-    "vocab": "51200",
-    "seq_len_tokens": "1024",
-    "hw_key": "A100-80GB-SXM4",
-    "precision": "fp16",
-    "recompute": "full",
-    "framework": "Megatron-DeepSpeed",
-    "vpp": "1",
-}
-"""What all rows of `steps.csv` have in common."""
 ROUNDS = 18
 """Of the search, in each of which a step grows by a fifth or shrinks by two fifths."""
 Row = dict[str, str]
@@ -89,9 +80,7 @@ class Steps:
 
 def step_of(row: Row) -> Run:
     """The run of a row, with the host's terms."""
-    devices = str(int(row["tp"]) * int(row["pp"]) * int(row["dp"]))
-    ffn = str(4 * int(row["hidden"]))
-    return run_of(TableRow("steps.csv", 0, {**row, **FIXED, "ffn": ffn, "num_devices": devices}))
+    return run_of(filled(TableRow("steps.csv", 0, row)))
 
 
 def kept_back(row: Row) -> bool:
@@ -107,7 +96,7 @@ def where(rows: list[Row], test: Callable[[Row], bool]) -> Steps:
 
 def main() -> None:
     """Print the constants, what single groups of rows ask for, and the error on shapes that did not fit them."""
-    rows = read("steps.csv")
+    rows = read(STEPS)
     steps = Steps(rows)
     best = steps.fit()
     print("no host:", steps.told((0.0, 0.0)))

@@ -10,7 +10,7 @@ import numpy as np
 HERE = Path(__file__).parent
 
 
-def read(name: str) -> list[dict[str, str]]:
+def read(name: str | Path) -> list[dict[str, str]]:
     """The rows of a CSV beside this file; every one is meant for calibration, none for scoring."""
     with (HERE / name).open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from factorial_page import blocks, draw_bounds, draw_times
 from study import Row, Study, Tables, as_read
+from technology_points import l2_rows
 
 from symperf import Model, System, Technology
 from symperf.codegen.interpret import arrays
@@ -184,7 +185,7 @@ def rows_of(points: Factorial, found: BestOver) -> list[Row]:
 def tables(coarse: bool, asked: Asked | None = None) -> Tables:
     """All rows of the study; of the coarse one those of two cells."""
     points = Factorial(*COARSE) if coarse else Factorial()
-    return {"factorial": rows_of(points, found_at(points, asked or Asked()))}
+    return {"factorial": rows_of(points, found_at(points, asked or Asked())), "cache": l2_rows()}
 
 
 def study(coarse: bool) -> Study:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from study import RATE_COLOURS, Row, Tables, markdown
+from technology_points import l2_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ def blocks(tables: Tables) -> dict[str, str]:
         "plans": plans_table(rows),
         "chips": chips_table(rows),
         "reading": reading_text(rows),
+        "l2": l2_text(tables["cache"]),
     }
 
 

@@ -92,13 +92,18 @@ def bounds(
 
 
 def ridges(systems: Sequence[str] = SYSTEMS) -> list[Row]:
-    """One row a system: what products attain of its peak and of its bandwidth, and the ridge between, in FLOP/byte."""
+    """One row a system: what products attain of its peak and of its bandwidth, and the ridge between, in FLOP/byte.
+
+    Products that last attain less where power limits them (`sustained_efficiency`); the ridge is that of short ones.
+    """
     found = []
     for system in systems:
         value = {name: pair[0] for name, pair in run_of(SCALED_MODEL, system, 1, WORK[0], stack="none").bound.items()}
         rate = value["matrix_rate"] * value["matrix_efficiency"]
         bandwidth = value["memory_bandwidth"] * value["memory_efficiency"]
         row = {"system": system, "peak_TFLOP_s": value["matrix_rate"] / 1e12, "attained_TFLOP_s": rate / 1e12}
+        sustained = min(value["matrix_efficiency"], value.get("sustained_efficiency", 1.0))
+        row |= {"lasting_TFLOP_s": row["peak_TFLOP_s"] * sustained}
         row |= {"bandwidth_TB_s": value["memory_bandwidth"] / 1e12, "attained_TB_s": bandwidth / 1e12}
         found.append(row | {"ridge_peak": row["peak_TFLOP_s"] / row["bandwidth_TB_s"], "ridge": rate / bandwidth})
     return found

@@ -18,7 +18,7 @@ def blocks(tables: Tables) -> dict[str, str]:
     parts = {f"bounds {stack}": _bounds(tables["bounds"], stack) for stack in _values(tables["bounds"], "stack")}
     return parts | {
         "counts": _counts(tables["bounds"]),
-        "ridges": _ridges(tables["ridges"]),
+        "ridges": _ridges(tables["ridges"], tables["bounds"]),
         "intensity": _intensity(tables["bounds"]),
         "against the ridge": _against(tables["bounds"], tables["ridges"]),
         "scaling": _scaling(tables["scaling"]),
@@ -71,16 +71,23 @@ def _order(rows: list[Row], key: tuple[Any, ...]) -> tuple[int, ...]:
     return (_values(rows, "stack").index(key[0]), phases.index(key[1]), works.index(key[2]))
 
 
-def _ridges(rows: list[Row]) -> str:
+def _ridges(rows: list[Row], bounds: list[Row]) -> str:
+    """Peaks, what short and lasting products attain of them, and what the fastest product of the study does."""
     lines = [
         [row["system"]]
-        + [f"{row[name]:.0f}" for name in ("peak_TFLOP_s", "attained_TFLOP_s")]
+        + [f"{row[name]:.0f}" for name in ("peak_TFLOP_s", "attained_TFLOP_s", "lasting_TFLOP_s")]
+        + [f"{_fastest(bounds, row['system']):.0f}"]
         + [f"{row[name]:.2f}" for name in ("bandwidth_TB_s", "attained_TB_s")]
         + [f"{row[name]:.0f}" for name in ("ridge_peak", "ridge")]
         for row in rows
     ]
-    rates = ["peak, TFLOP/s", "attained", "bandwidth, TB/s", "attained"]
+    rates = ["peak, TFLOP/s", "short products", "lasting products", "fastest below", "bandwidth, TB/s", "attained"]
     return markdown(["system", *rates, "ridge of the data sheet, FLOP/byte", "ridge attained"], lines)
+
+
+def _fastest(bounds: list[Row], system: str) -> float:
+    """TFLOP/s of the product of a study that is the fastest on a system, its start included."""
+    return max(row["flops"] / row["each_us"] / 1e6 for row in bounds if row["system"] == system and row["flops"])
 
 
 def _intensity(rows: list[Row]) -> str:

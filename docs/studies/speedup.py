@@ -7,7 +7,11 @@ Run: python docs/studies/run.py speedup [--check]
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
+import math
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -41,6 +45,12 @@ EVERYTHING: Corner = frozenset(GROUPS)
 USUAL: Row = {"schedule": ("1f1b", "interleaved")}
 EARLIER: Row = {**USUAL, "recompute": "full", "attention": "eager", "zero": (0, 1), "cp": 1}
 """Plans as Megatron-LM had them before selective recomputation and flash attention."""
+SCORES = Path(__file__).resolve().parents[1] / "accuracy" / "rows.csv"
+BLACKWELL = {"B200": "B200(-SXM)?", "GB200": "GB200", "B300": "B300(-SXM)?", "GB300": "GB300"}
+"""Devices of Blackwell, and how the text of a published row names them."""
+SLOWER = ("time_s", "layer_time_s")
+FASTER = ("tokens_per_s", "tokens_per_s_per_device", "samples_per_s", "tflops_per_device", "mfu")
+"""Keys of what rises and what falls with the time of a training step."""
 LARGER = 4
 """How many times the batch grows where it does."""
 LEVELS = ("without L2", "with L2")
@@ -193,6 +203,25 @@ def rate_rows(device: str) -> list[Row]:
     return [{"device": device, "quantity": k, "first": a, "second": b, "ratio": b / a} for k, (a, b) in pairs.items()]
 
 
+def blackwell_rows(file: Path = SCORES) -> list[Row]:
+    """How far predictions of training on Blackwell are from published measurements: the kept scores of accuracy.md."""
+    text, found = file.read_text(encoding="utf-8"), []
+    rows = [row for row in csv.DictReader(io.StringIO(text)) if row["quantity"] in (*SLOWER, *FASTER)]
+    for device, part in BLACKWELL.items():
+        named = re.compile(rf"\b{part}\b")
+        own = [row for row in rows if named.search(row["case"]) and not row["source"].startswith("serving")]
+        if not own:
+            continue
+        ratios = [float(row["predicted"]) / float(row["measured"]) for row in own]
+        times = sorted(
+            ratio if row["quantity"] in SLOWER else 1 / ratio for ratio, row in zip(ratios, own, strict=True)
+        )
+        row: Row = {"device": device, "rows": len(own), "too_fast": sum(time < 1 for time in times)}
+        row |= {"mean": sum(abs(ratio - 1) for ratio in ratios) / len(ratios)}
+        found.append(row | {"time": math.exp(sum(math.log(time) for time in times) / len(times))})
+    return found
+
+
 def attaining(system: System) -> System:
     """The system with every efficiency 1 and every overhead 0."""
     ends = {"_efficiency": 1.0, "_latency": 0.0, "_half_bytes": 0.0}
@@ -269,4 +298,5 @@ def study(coarse: bool) -> Study:
     tables["ladder"] = [row for work in works for device in climbed for row in ladder_rows(work, device, most)]
     known, levels = (("h100-sxm",), LEVELS[:1]) if coarse else (("h100-sxm", "h200-sxm"), LEVELS)
     tables["levels"] = [row for work in works for device in known for row in level_rows(work, device, levels)]
+    tables["blackwell"] = blackwell_rows()
     return Study(tables, blocks(tables), {"factors": lambda figure: draw(figure, tables["factors"])})

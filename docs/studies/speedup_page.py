@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from study import markdown
@@ -53,7 +54,30 @@ def blocks(tables: Tables) -> dict[str, str]:
     found["exponents"] = exponents(tables["factors"], tables["rates"], tables["shares"])
     found |= {"reading": reading(tables["totals"], tables["factors"]), "needed": needed(tables["totals"])}
     found |= {"ladder": ladder(tables["ladder"]), "conclusion": conclusion(tables["ladder"])}
-    return found | {"levels": levels(tables["levels"])}
+    return found | {"levels": levels(tables["levels"]), "blackwell": blackwell(tables["blackwell"])}
+
+
+def blackwell(rows: list[Row]) -> str:
+    """How far predictions on Blackwell are from published training, and what that would mean for the speed-ups."""
+    lines = [
+        [row["device"], row["rows"], f"{row['mean']:.1%}", f"{row['too_fast']} of {row['rows']}", f"{row['time']:.2f}"]
+        for row in rows
+    ]
+    heads = [
+        "device",
+        "published rows",
+        "mean error",
+        "predicted too fast",
+        "predicted / measured time (geometric mean)",
+    ]
+    text = [
+        f"On {row['device']} the published steps are {'slower' if row['time'] < 1 else 'faster'} than predicted: if "
+        f"those of this study are as far off, its speed-ups on {row['device']} are to be multiplied by "
+        f"{row['time']:.2f}."
+        for row in rows
+    ]
+    said = "\n".join(textwrap.wrap(" ".join(text) or "No published training on Blackwell is scored.", 119))
+    return said + ("\n\n" + markdown(heads, lines) if rows else "")
 
 
 def groups_of(rows: list[Row]) -> dict[tuple[Any, ...], dict[str, Row]]:

@@ -7,14 +7,20 @@ attainable fractions, size of a scale-up domain) stays what the run's system has
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from symperf import Technology
+from study import markdown
+
+from symperf import System, Technology
 from symperf.systems.memories import Memory
 from symperf.technology.components import network_of
+from symperf.train.binding import DEFAULTS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from study import Row
 
 SET = "deepflow"
@@ -25,6 +31,61 @@ NODES = ("14nm", "10nm", "7nm", "5nm", "3nm", "2nm", "1nm")
 MEMORIES = ("hbm2e", "hbm3", "hbm3e", "hbm4", "hbm4e", "hbm6")
 NETWORKS = (("nvlink3", "hdr"), ("nvlink4", "ndr"), ("nvlink5", "xdr"))
 """Pairs of a scale-up and a scale-out generation."""
+
+
+FRACTIONS = ("a100-80gb-sxm", "h100-sxm")
+"""Systems whose attained fractions the studies take: the walk those of the first, the factorial those of the second."""
+
+
+def l2_rows(node: str = NODES[0]) -> list[Row]:
+    """What binds a product at a node, compute or L2, with the attained fractions of two systems, and on an A100.
+
+    A product in tiles of a x b reads 1/a + 1/b bytes of L2 for each FLOP in 16 bits. It is bound by L2 where the chip
+    attains more FLOPs for each byte of L2 than the tile has.
+    """
+    chip, real = Technology.load(SET, node).chip().figures, System.load(FRACTIONS[0])
+    tile = 1 / (1 / DEFAULTS["tile_long"][0] + 1 / DEFAULTS["tile_wide"][0])
+    made = [(f"{SET}, {node}", name, chip["matrix_rate"], chip["l2_bandwidth"]) for name in FRACTIONS]
+    own = (real.name, real.name, real.matrix_rates["bf16"].value, real.value("l2_bandwidth"))
+    found = []
+    for of, name, rate, bandwidth in (*made, own):
+        system = System.load(name)
+        row: Row = {"chip": of, "fractions": name, "l2_bandwidth": bandwidth}
+        row |= {"l2_efficiency": system.value("l2_efficiency"), "matrix_rate": rate}
+        row |= {"matrix_efficiency": system.value("matrix_efficiency"), "tile": tile}
+        row["ridge"] = rate * row["matrix_efficiency"] / (bandwidth * row["l2_efficiency"])
+        found.append(row | {"bound": "l2" if row["ridge"] > tile else "compute"})
+    return found
+
+
+def l2_text(rows: Sequence[Row]) -> str:
+    """The rows of `l2_rows` as a table, and what they say of both studies."""
+    lines = [
+        [
+            row["chip"],
+            row["fractions"],
+            f"{row['l2_bandwidth'] / 1e12:.2f}",
+            f"{row['l2_efficiency']:.3f}",
+            f"{row['matrix_rate'] * row['matrix_efficiency'] / 1e12:.0f}",
+            f"{row['ridge']:.0f}",
+            f"{row['tile']:.0f}",
+            "L2" if row["bound"] == "l2" else row["bound"],
+        ]
+        for row in rows
+    ]
+    heads = ["L2, TB/s", "attained part", "products, TFLOP/s", "FLOP for a byte of L2", "of the widest tile", "bound"]
+    walk, factorial, real = rows
+    said = [
+        f"{row['bound'].upper() if row['bound'] == 'l2' else row['bound']} with those of `{row['fractions']}`"
+        for row in (walk, factorial)
+    ]
+    text = (
+        "Whether products at the first node are bound by L2 hangs on the attained part of it, which a study takes from "
+        f"its base: the chip has {walk['l2_bandwidth'] / real['l2_bandwidth']:.2f} times the A100's L2 bandwidth, and "
+        f"is bound by {' and by '.join(said)}. The walk has the first, the factorial the second."
+    )
+    table = markdown(["chip", "fractions of", *heads], lines, left=2)
+    return "\n".join(textwrap.wrap(text, 119)) + "\n\n" + table
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from study import Row, Study, Tables, as_read
-from technology_points import MEMORIES, NETWORKS, NODES, Point, ladder
+from technology_points import MEMORIES, NETWORKS, NODES, Point, l2_rows, ladder
 from walk_page import blocks, draw_nodes, draw_walk
 from walking import Question, crossings, floors, greedy, limits, path, row_of, rows
 
@@ -110,6 +110,7 @@ def tables(coarse: bool) -> Tables:
         found["limits"] += rows(asked, limits, system=system)
         found["floors"] += rows(asked, floors, system=system)
     base = questions(SYSTEMS[0], names)
+    found["cache"] = l2_rows()
     found["nodes"] = nodes(base, ladder()[:: 4 if coarse else 1])
     found["corners"] = corners(base, MEMORIES[:1], NETWORKS[:1]) if coarse else corners(base)
     return found

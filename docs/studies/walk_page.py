@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from study import RATE_COLOURS, Row, Tables, markdown
+from technology_points import l2_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +63,7 @@ def blocks(tables: Tables) -> dict[str, str]:
         "forms": forms_text([row for row in tables["floors"] if row["system"] == first], "training"),
         "nodes": nodes_table(tables["nodes"]),
         "corners": corners_table(tables["corners"]),
+        "l2": l2_text(tables["cache"]),
     }
 
 

@@ -20,7 +20,7 @@ from ..language.symbols import (
     statistic_bytes,
     weight_bytes,
 )
-from ..sources import LORA, PEFT, QLORA
+from ..sources import DORA, LORA, PEFT, QLORA
 
 
 @formula(
@@ -91,7 +91,7 @@ def adapter_sum_backward_bytes(rows: Any, inner: Any, columns: Any) -> Any:
 @formula(
     glyph="Q_{mag}",
     dimension=BYTE,
-    source=PEFT,
+    source=DORA,
     increasing="activation_bytes elements",
     curvature="affine",
 )
@@ -112,7 +112,7 @@ def merged_norm_bytes(elements: Any) -> Any:
 @formula(
     glyph="Q_{dora}",
     dimension=BYTE,
-    source=PEFT,
+    source=DORA,
     increasing="activation_bytes elements",
     curvature="affine",
 )
@@ -134,7 +134,7 @@ def magnitude_bytes(elements: Any) -> Any:
 @formula(
     glyph="Q_{dora}'",
     dimension=BYTE,
-    source=PEFT,
+    source=DORA,
     increasing="activation_bytes elements",
     curvature="affine",
 )

@@ -213,28 +213,6 @@ def fullest_stage_layers(num_layers: Any, stages: Any) -> Any:
 
 
 @formula(
-    glyph="L_{max}^{1,p}",
-    dimension=ONE,
-    source=NARAYANAN,
-    increasing="first_layers last_layers middle_layers",
-    curvature="convex",
-)
-def fullest_of_given_layers(first_layers: Any, middle_layers: Any, last_layers: Any) -> Any:
-    """Layers of the fullest stage when those of the first and the last are given: max(L_1, L_o, L_p).
-
-    Assumes: L = L_1 + (p - 2) L_o + L_p; a pipeline of two stages has L_o = 0.
-
-    Source: the definition, as Megatron-LM's options for the layers of the first and the last stage have it.
-
-    Reference only: a prediction takes every stage with its own layers (`one_f_one_b_later_time`).
-
-    >>> fullest_of_given_layers(7, 8, 7)
-    8
-    """
-    return Max(first_layers, middle_layers, last_layers)
-
-
-@formula(
     glyph="T_{ceil}",
     dimension=SECOND,
     source=NARAYANAN,

@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from ..common.table import show_lines
 from ..infer.stack import DEFAULT
 from ..models.draft_heads import draft_of
 from ..models.model import Model
@@ -32,17 +33,22 @@ WORK = ("prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "dr
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one serving system; 1 where it does not fit, or cannot serve what is asked."""
+    from ..report import interval
     from ..report import serving as report
+    from ..serve.interval import served_intervals
 
     check_timeline(options)
     answer = build_serving(options)
     if answer.trace is not None and answer.fits:
         answer.replay(_progress(answer.trace.count))
+    ends = served_intervals(answer) if options.interval else {}
     if options.json:
-        write_json(report.as_json(answer, longest_of(options)))
+        told = {"interval": interval.served_json(ends) if options.interval else None}
+        write_json(report.as_json(answer, longest_of(options)) | told)
     else:
         with console() as out:
             report.show(answer, out, longest_of(options))
+            show_lines(out, interval.served_lines(ends))
     if not report.can(answer):
         if options.timeline is not None:
             write_error("serve: --timeline: there is no steady state of which iterations could be drawn")

@@ -72,7 +72,7 @@ def unit(name: str) -> str:
         return "1"
     if name.startswith("term/"):
         return _ENDS.get(name.rpartition("/")[2], "")
-    if name in ("memory", "reserved") or name.startswith(("memory/", "reserved/", "bytes/")):
+    if name in ("memory", "reserved", "saved_activations") or name.startswith(("memory/", "beside/", "bytes/")):
         return "B"
     if name.startswith("flops/"):
         return "FLOP"

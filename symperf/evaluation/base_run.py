@@ -104,6 +104,13 @@ class BaseRun:
     question: dict[str, Any]
     settable: ClassVar[Any]
     warnings: tuple[str, ...]
+    kind: ClassVar[str] = "training"
+    """What its answers are to the calibration of intervals, one of `causes.KINDS`."""
+
+    @property
+    def software_measured(self) -> bool:
+        """Whether the kernels of its software were measured on its system."""
+        return False
 
     # --- values
 

@@ -3,7 +3,8 @@
 An efficiency or an overhead has, where its calibration shows a spread, a low and a high value: about the 5th and the
 95th percentile. Each is moved alone to either end, and the logarithms of what that does to the answer are added in
 quadrature, upwards and downwards apart: the propagation of independent uncertainties (Kline and McClintock 1953, with
-whole differences in the place of derivatives, so that a change of bound counts).
+whole differences in the place of derivatives, so that a change of bound counts). What no symbol has is added in
+quadrature too: another software, and the rest that calibration rows ask for (`causes.py`).
 """
 
 from __future__ import annotations
@@ -14,12 +15,22 @@ from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, quote
 from ..common.numbers import is_finite
+from .causes import INFERENCE, PROMPT, combine, imbalance, scatter_of, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .base_run import BaseRun
+    from .causes import Steps
 
 LEVEL = 0.9
 """The part of all measurements that an interval is meant to hold."""
+UNEVEN = "token_imbalance"
+RATES = (
+    *("tokens_per_s", "tokens_per_s_per_device", "flops_per_s_per_device", "mfu", "hfu", "mfu_executed"),
+    *("prefill_mfu", "prefill_mfu_executed", "decode_mbu"),
+)
+"""Outputs that fall as the time grows."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +61,15 @@ class Interval:
         low: the lower end.
         high: the upper end.
         effects: of every symbol that has a spread and matters, the largest first.
+        causes: how far each cause alone moves the answer's logarithm, downwards and upwards; together, in quadrature,
+            they are the ends.
     """
 
     value: float
     low: float
     high: float
     effects: tuple[Effect, ...]
+    causes: Mapping[str, Steps]
 
     def holds(self, measured: float) -> bool:
         """Whether a measurement lies inside."""
@@ -78,10 +92,19 @@ class Interval:
         return replace(self, low=down, high=up)
 
 
-def interval(run: BaseRun, name: str = "time") -> Interval:
+def interval(
+    run: BaseRun, name: str = "time", kind: str = "", group: str = "", answer: float | None = None
+) -> Interval:
     """The interval of one answer of a run, an output of its program such as "time" or "tokens_per_s".
 
     A value that the user set has no spread.
+
+    Args:
+        run: that answers.
+        name: of the output.
+        kind: of the answer to the calibration of intervals, one of `causes.KINDS`; by default that of the run.
+        group: of calibration rows that may have a rest of their own.
+        answer: what has the interval, where it is not the output: what goes with it, as a server's times do.
 
     Raises:
         InputError: an unknown answer, with the nearest, or free symbols.
@@ -92,14 +115,36 @@ def interval(run: BaseRun, name: str = "time") -> Interval:
     if run.free_names:
         raise InputError(f"free symbols have no value: {', '.join(sorted(run.free_names))}; bind them first")
     value, effects = run.value_at(name, {}), []
+    scale = 1.0 if answer is None else answer / value
     for symbol, (low, high) in spreads(run).items():
         ends = run.value_at(name, {symbol: low}), run.value_at(name, {symbol: high})
         if ends != (value, value):
-            effects.append(Effect(symbol, low, high, *ends))
+            effects.append(Effect(symbol, low, high, *(end * scale for end in ends)))
+    value *= scale
     effects.sort(key=lambda effect: -abs(math.log(effect.at_high / effect.at_low)))
-    up = math.hypot(*(_step(value, effect, 1) for effect in effects))
-    down = math.hypot(*(_step(value, effect, -1) for effect in effects))
-    return Interval(value, value * math.exp(-down), value * math.exp(up), tuple(effects))
+    moved = {effect.name: (_step(value, effect, -1), _step(value, effect, 1)) for effect in effects}
+    kind = kind or (PROMPT if name == "prefill" and run.kind == INFERENCE else "")
+    causes = causes_of(run, moved, kind, group, falls=name in RATES)
+    down, up = whole(causes)
+    return Interval(value, value * math.exp(-down), value * math.exp(up), tuple(effects), causes)
+
+
+def causes_of(
+    run: BaseRun, moved: Mapping[str, Steps], kind: str = "", group: str = "", *, falls: bool = False
+) -> dict[str, Steps]:
+    """How far each cause moves the logarithm of an answer of a run.
+
+    Args:
+        run: of which the answer is.
+        moved: how far each symbol does.
+        kind: of the answer, one of `causes.KINDS`; by default that of the run.
+        group: of calibration rows that may have a rest of their own.
+        falls: the answer falls as the time grows, so that what lengthens a time is below it.
+    """
+    scatter = scatter_of(kind or run.kind, group)
+    if falls:
+        scatter = replace(scatter, below=scatter.above, above=scatter.below)
+    return combine(moved, scatter, measured=run.software_measured)
 
 
 def spreads(run: BaseRun) -> dict[str, tuple[float, float]]:
@@ -115,6 +160,9 @@ def spreads(run: BaseRun) -> dict[str, tuple[float, float]]:
         ends = (quantity.value if end is None else end for end in (quantity.low, quantity.high))
         low, high = (end * scale for end in ends)
         found[name] = (low, high)
+    if run.model.architecture.routed and UNEVEN in used and UNEVEN not in run.given:
+        fewest, most = imbalance()
+        found[UNEVEN] = (run.bound[UNEVEN][0] * fewest, run.bound[UNEVEN][0] * most)
     return found
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..plans.offloaded_inputs import inputs_of
 from ..plans.plan_fields import WIDE_PRECISIONS
 from ..plans.recompute_modules import modules_of
 from ..plans.structure import COUNTED
@@ -65,6 +66,8 @@ OPTIONS: Final[dict[str, Option]] = {
     "--optimizer": Option(str, ARGUMENTS, ("adam", "sgd", "muon", "dist_muon")),
     "--optimizer-cpu-offload": Option(bool, ARGUMENTS),
     "--cpu-offloading-num-layers": Option(int, ARGUMENTS),
+    "--fine-grained-activation-offloading": Option(bool, ARGUMENTS),
+    "--offload-modules": Option(list, ARGUMENTS),
 }
 CONTEXT: Final = {"ring": "p2p", "all-to-all": "a2a", "all-gather": "allgather"}
 SCHEDULES: Final = ("1f1b", "interleaved")
@@ -273,7 +276,10 @@ def _optimizer(made: Sheet, asked: ExportRequest) -> None:
     else:
         nearest = "; --use-precision-aware-optimizer keeps moments in 8 bits" if plan.optimizer == "adam-8bit" else ""
         made.note("optimizer", f"{plan.optimizer} is not in Megatron-LM{nearest}")
-    for what in plan.offloads:
+    if inputs := inputs_of(plan.offloads):
+        made.put("--fine-grained-activation-offloading", True, "offload")
+        made.put("--offload-modules", list(inputs), "offload")
+    for what in (each for each in plan.offloads if each not in inputs):
         if what == "optimizer":
             made.put("--optimizer-cpu-offload", True, "offload")
         elif what == "activations" and asked.layers is not None:

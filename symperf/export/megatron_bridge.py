@@ -88,6 +88,8 @@ ELSEWHERE: Final = {
     "--num-distributed-optimizer-instances": "zero_shards",
     "--optimizer-cpu-offload": "offload",
     "--cpu-offloading-num-layers": "offload",
+    "--fine-grained-activation-offloading": "offload",
+    "--offload-modules": "offload",
     "--cross-entropy-loss-fusion": "loss",
     "--make-vocab-size-divisible-by": "vocab_multiple",
     "--no-overlap-p2p-communication": "overlap_pp",

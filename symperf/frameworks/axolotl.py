@@ -44,7 +44,7 @@ WITHOUT_COST: Final = f"""
     curriculum_sampling
     pretrain_multipack_* min_sample_len ddp_* device_map push_dataset_to_hub hf_use_auth_token is_*_derived_model
     neftune_noise_alpha remove_unused_columns include_tokens_per_second profiler_steps gc_steps loss_watchdog_* do_*
-    bench_* metric_for_best_model greater_is_better torchdistx_path low_cpu_mem_usage tf32 embedding_lr*
+    bench_* metric_for_best_model greater_is_better torchdistx_path low_cpu_mem_usage embedding_lr*
     fix_untrained_tokens added_tokens_overrides added_tokens_overrides.* rl_beta experimental_* model_revision
     revision_of_model ddp sync_module_states fsdp_final_state_dict_type qlora_sharded_model_loading
     tensor_parallel overrides_of_model_config.rope_* accelerator_config accelerator_config.* ring_attn_func
@@ -132,24 +132,35 @@ def _numbers(keys: Keys) -> dict[str, Any]:
     if half in ("auto", "full"):
         keys.data["bf16"] = True
     bf16, fp16 = keys.flag("bf16", "bfloat16"), keys.flag("fp16", "float16")
+    whole, rounded = keys.flag("float32"), keys.flag("tf32")
     if keys.flag("fp8"):
         precision = "fp8"
+    elif whole or not (bf16 or fp16 or "bf16" not in keys.read):
+        precision = "tf32" if rounded else "fp32"
     else:
-        precision = "fp16" if fp16 and not bf16 else "bf16" if bf16 or "bf16" not in keys.read else "fp32"
+        precision = "fp16" if fp16 and not bf16 else "bf16"
     optimizer = keys.word("optimizer", OPTIMIZERS)
-    keys.refuse("float32", "training in 32 bits is not modelled")
     return {"precision": precision, "optimizer": optimizer or "adam"}
 
 
+CHECKPOINTS: Final = {"offload": True, "offload_disk": "disk"}
+"""Values of `gradient_checkpointing` -> those of `activation_offloading` that they stand for."""
+
+
 def _checkpoints(keys: Keys, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Recomputation, and activations on the host: of recomputed layers their inputs, else all that is kept."""
     found: dict[str, Any] = {}
-    if keys.data.get("gradient_checkpointing") in ("offload", "offload_disk"):
-        if keys.data["gradient_checkpointing"] == "offload_disk":
-            keys.fail("gradient_checkpointing", "true, false or offload: disks are not modelled")
-        keys.data["gradient_checkpointing"] = True
+    name, again = "activation_offloading", keys.data.get("gradient_checkpointing")
+    if again in CHECKPOINTS:
+        keys.data |= {"gradient_checkpointing": True, name: CHECKPOINTS[again]}
+    if keys.data.get(name) == "disk":
+        keys.fail(name, "true, false or legacy: disks are not modelled")
+    if keys.data.get(name) == "legacy":
+        keys.data[name] = True
+    if keys.flag(name):
         kept = [each for each in (fields.get("offload") or "").split(",") if each]
         found["offload"] = ",".join([*kept, "activations"])
-    if keys.flag("gradient_checkpointing", "activation_offloading"):
+    if keys.flag("gradient_checkpointing"):
         found["recompute"] = "full"
     return found
 

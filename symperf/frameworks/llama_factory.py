@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ..common.errors import InputError
+from ..models.model import Model
 from .hub import OPTIMIZERS, batch_of, fully_sharded, model_of, sharded
 from .keys import Keys, flatten
 from .profiles import profile_of
@@ -84,7 +86,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         fields["recompute"] = "full"
         keys.note("recompute: full, which LLaMA-Factory turns on unless disable_gradient_checkpointing")
     keys.drop("gradient_checkpointing", "LLaMA-Factory turns it on by itself")
-    fields |= _adapters(keys, fields)
+    model = None if base is None else model_of(base, folder)
+    fields |= _adapters(keys, fields, model)
     fields["loss"] = "fused-linear" if liger else "unfused"
     sequence = keys.count("cutoff_len") or 2048
     packs = [keys.flag(name) for name in ("packing", "neat_packing")]
@@ -95,7 +98,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         "llama-factory",
         label,
         fields,
-        None if base is None else model_of(base, folder),
+        model,
         accumulation=accumulation,
         sequence=sequence,
         stack=profile_of("liger") if liger else None,
@@ -108,25 +111,44 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
 
 def _numbers(keys: Keys) -> dict[str, Any]:
     bf16, fp16 = keys.flag("bf16"), keys.flag("fp16")
-    precision = "fp8" if keys.flag("fp8") else "bf16" if bf16 else "fp16" if fp16 else "fp32"
+    whole = "tf32" if keys.flag("tf32") else "fp32"
+    precision = "fp8" if keys.flag("fp8") else "bf16" if bf16 else "fp16" if fp16 else whole
     muon, optimizer = keys.flag("use_muon"), keys.word("optim", OPTIMIZERS)
     return {"precision": precision, "optimizer": "muon" if muon else optimizer or "adam"}
 
 
-def _adapters(keys: Keys, fields: dict[str, Any]) -> dict[str, Any]:
+TOWERS: Final = (
+    ("freeze_vision_tower", ("vision", "audio"), True),
+    ("freeze_multi_modal_projector", ("projector",), True),
+    ("freeze_language_model", ("language",), False),
+)
+"""Keys that freeze parts of a model of images or sound, the parts, and the values of keys that are not there."""
+
+
+def _frozen(keys: Keys, model: str | None) -> list[str]:
+    """Parts of a model with encoders that are not trained, whether the file says so or says nothing."""
+    asked = {name: keys.take(name, bool) for name, *_ in TOWERS}
+    try:
+        towers = Model.load(model).towers if model else ()
+    except InputError:
+        towers = ()
+    there = {"language", "projector", *(tower.part for tower in towers)} if towers else set()
+    found = []
+    for name, parts, usual in TOWERS:
+        held = [part for part in parts if part in there]
+        if held and (usual if asked[name] is None else asked[name]):
+            found += held
+            if asked[name] is None:
+                keys.note(f"freeze: {', '.join(held)}, which LLaMA-Factory does unless {name} is false")
+    return found
+
+
+def _adapters(keys: Keys, fields: dict[str, Any], model: str | None) -> dict[str, Any]:
     kind = keys.take("finetuning_type", str, choices=("lora", "full", "freeze", "oft")) or "lora"
     rank, targets = keys.count("lora_rank") or 8, keys.take("lora_target", list)
     dora, bits = keys.flag("use_dora"), keys.take("quantization_bit", int, choices=(4, 8))
-    frozen = [
-        part
-        for name, part, usual in (
-            ("freeze_vision_tower", "vision", True),
-            ("freeze_multi_modal_projector", "projector", True),
-            ("freeze_language_model", "language", False),
-        )
-        if name in keys.data and (keys.flag(name) or (usual and keys.data.get(name) is None))
-    ]
-    if frozen:
+    frozen = _frozen(keys, model)
+    if frozen and kind == "full":
         fields["freeze"] = ",".join(frozen)
     if kind in ("freeze", "oft"):
         keys.fail("finetuning_type", "lora or full; parts that are not trained are named by --freeze")

@@ -38,7 +38,13 @@ SWITCHES: Final = (
         "--accumulate-allreduce-grads-in-fp32",
     ),
 )
-MANY: Final = ("--recompute-modules", "--cp-comm-type", "--hierarchical-context-parallel-sizes", "--data-path")
+MANY: Final = (
+    "--recompute-modules",
+    "--offload-modules",
+    "--cp-comm-type",
+    "--hierarchical-context-parallel-sizes",
+    "--data-path",
+)
 CONTEXT: Final = {"p2p": "ring", "a2a": "all-to-all", "allgather": "all-gather"}
 ATTENTION: Final = {"flash": "flash", "fused": "flash", "unfused": "eager", "local": "eager", "auto": "flash"}
 STRATEGIES: Final = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
@@ -123,8 +129,8 @@ REFUSED: Final = {
     "--deepspeed": "it is of DeepSpeed, and settings of two frameworks are mixed",
     "--deepspeed_config": "it is of DeepSpeed, and settings of two frameworks are mixed",
     "--zero-stage": "it is of DeepSpeed, and settings of two frameworks are mixed",
-    "--fine-grained-activation-offloading": "offloading of named activations is not modelled",
     "--fp8-param-gather": "parameters that are gathered in 8 bits are not modelled",
+    "--fp32-residual-connection": "a residual stream in 32 bits is not modelled",
     "--retro-add-retriever": "retrieval is not modelled",
     "--heterogeneous-layers-config-path": "layers that a file describes are not read; name the model",
 }
@@ -326,5 +332,8 @@ def _offload(keys: Keys, fields: dict[str, Any], layers: int | None) -> dict[str
         share = None if layers is None else -(-layers // fields["pp"])
         if share is not None and some < share:
             parts["offloaded_activations"] = some / share
+    names = keys.take("--offload-modules", list) or []
+    if keys.flag("--fine-grained-activation-offloading"):
+        kept += [str(name) for name in names]
     fields["offload"] = ",".join(kept) or None
     return parts

@@ -46,7 +46,7 @@ KERNELS: Final = r"""
     --defer-embedding-wgrad-compute --wgrad-deferral-limit --empty-unused-memory-level --context-parallel-\S*
     --suggested-communication-unit-size --calculate-per-token-loss --average-in-collective
     --no-gradient-reduce-div-fusion --gradient-reduce-div-fusion --init-model-with-meta-device --first-last-layers-bf16
-    --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --no-fp8-wgrad --fp32-residual-connection
+    --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --no-fp8-wgrad
     --high-priority-\S* --outer-dp-sharding-strategy --delay-param-gather --fsdp-double-buffer
     --no-pad-vocab-size --no-use-tokenizer-model-from-checkpoint-args --use-te-activation-func
 """

@@ -159,7 +159,7 @@ def _describe_refusal(given: Mapping[str, Any], error: InputError, found: Found,
 
 def _held(run: Run) -> dict[str, float]:
     """Bytes by name that sum to what a device must have."""
-    return run.memory_terms() | {f"reserved/{name}": size for name, size in run.reserved_parts().items()}
+    return run.memory_terms() | {f"beside/{name}": size for name, size in run.reserved_parts().items()}
 
 
 def _compare(given: Mapping[str, Any], run: Run, found: Found, winner: Run) -> Versus:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..models.architecture import RECURRENT
+from .input_rules import check_inputs
 from .plan_fields import FIELDS
 from .recompute_modules import NEEDS, missing_module
 from .rule import BrokenRuleError, Rule
@@ -258,6 +259,7 @@ def check_combination(plan: Plan, model: Model, attention: str) -> None:
     broken = _first_broken(tuple(int(values[name]) for name in NAMES))
     if broken is not None:
         raise BrokenRuleError.of(broken, values | _words(plan, model))
+    check_inputs(plan, model)
 
 
 @lru_cache(maxsize=4096)

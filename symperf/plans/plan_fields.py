@@ -8,6 +8,7 @@ from typing import get_args
 from .adapted_layers import BASE_PRECISIONS, TARGETS
 from .fields import plan_field, table_of
 from .freezing import PARTS
+from .offloaded_inputs import INPUTS
 from .recompute_modules import MODULES
 from .stage_layout import canonical
 from .structure import (
@@ -242,10 +243,11 @@ class PlanFields:
     offload: str | None = plan_field(
         None,
         "list",
-        "what the host keeps: activations, gradients, optimizer or weights, in inference weights, cache or experts "
-        "(which it computes), or several with commas between",
-        choices=(*OFFLOADS, *(name for name in HOSTED if name not in OFFLOADS)),
-        training=OFFLOADS,
+        "what the host keeps: activations, gradients, optimizer or weights, of activations also the inputs of parts "
+        "alone (attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, moe_act), in inference weights, "
+        "cache or experts (which it computes), or several with commas between",
+        choices=(*OFFLOADS, *INPUTS, *(name for name in HOSTED if name not in OFFLOADS)),
+        training=(*OFFLOADS, *INPUTS),
         inference="read",
         metavar="LIST",
     )

@@ -14,6 +14,7 @@ from .adapters import ADAPTER_RULES
 from .combinations import COMBINATION_RULES
 from .frozen_parts import FREEZE_RULES
 from .host_rules import HOST_RULES
+from .input_rules import INPUT_RULES
 from .parallel_rules import KIND_RULES, PARALLEL_RULES
 from .plan_fields import NUMBERS
 from .rule import ABSENT as ABSENT
@@ -157,7 +158,7 @@ RUN_RULES = (
 """What a plan must satisfy with a model, a system, a batch and a sequence."""
 
 RULES = (*PLAN_RULES, *MODEL_RULES, *RUN_RULES)
-CHOICE_RULES = (*COMBINATION_RULES, *FREEZE_RULES, *ADAPTER_RULES, *HOST_RULES)
+CHOICE_RULES = (*COMBINATION_RULES, *INPUT_RULES, *FREEZE_RULES, *ADAPTER_RULES, *HOST_RULES)
 """What is known before any number is: choices that do not go together."""
 
 

@@ -51,6 +51,10 @@ def show(apart: Apart, console: Console) -> None:
             table.add_row("largest load", f"{load:.5g} requests/s, limited by {LIMITS[limit]}", bold=True)
         if apart.answer is not None:
             table.add_row(f"at {apart.answer.load:.5g} req/s", _answer(apart.answer))
+        if (loop := apart.in_flight) is not None:
+            wait = f", of which {seconds(loop.place)} a request wait for a place" if loop.place else ""
+            told = f"TTFT {seconds(loop.first_token)}, TPOT {seconds(loop.token)}{wait}; {loop.load:.5g} requests/s"
+            table.add_row(f"{asked.workload.concurrency} in flight", told)
     console.print(table)
     if apart.curve:
         console.print("\nthroughput and latency", style="bold")

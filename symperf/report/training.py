@@ -42,6 +42,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "mfu_executed": run.value("mfu_executed"),
         "devices": run.plan.devices,
         "memory_bytes": memory_classes(run),
+        "reserved_bytes": run.reserved_parts(),
         **(
             {"stages": stages_json(run), "fullest_stage": fullest_stage(run)}
             if 1 < run.plan.pp <= LISTED_STAGES

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..codegen.interpret import floats
 from ..codegen.interpret import run as evaluate
 from ..evaluation.base_run import ALIASES
+from ..evaluation.causes import INFERENCE
 from ..infer.binding import INFERENCE_LIMITS, Work, bind, bound_from
 from ..infer.compile import compile_inference, inference_memory_program
 from ..infer.formats import format_of
@@ -77,6 +78,7 @@ class InferenceRun(FullRun):
     """
 
     settable = Settable(MODEL_SIZES, INFERENCE_LIMITS, (*WORK, *OPTIONS))
+    kind = INFERENCE
 
     def __init__(
         self,
@@ -134,6 +136,11 @@ class InferenceRun(FullRun):
     @staticmethod
     def _rate_precision(plan: Plan, system: System) -> str:
         return format_of(plan, system)[2]
+
+    @property
+    def software_measured(self) -> bool:
+        """Whether the kernels of its serving software were measured on its system."""
+        return any(name in self.stack.reached for name in self.system.lineage)
 
     @cached_property
     def compiled(self) -> Compiled:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import floats
 from ..codegen.interpret import run as evaluate
+from ..evaluation.causes import measured_systems
 from ..plans.alignment import alignment_warnings
 from ..plans.plan import check, positive_integer
 from ..sweep.sweep_methods import SweepMethods
@@ -98,6 +99,13 @@ class Run(FullRun, SweepMethods, MemoryTables):
         del plan
         return Software.load(stack).on(system)
 
+    @property
+    def software_measured(self) -> bool:
+        """Whether steps of its software were measured on its system."""
+        host = self.system.software.get("host_latency")
+        measured = host is not None and host.source.startswith("calibrated")
+        return measured and bool(set(measured_systems()) & set(self.system.lineage))
+
     @cached_property
     def compiled(self) -> Compiled:
         """The compiled structure."""
@@ -135,5 +143,5 @@ class Run(FullRun, SweepMethods, MemoryTables):
 
     def reserved_parts(self) -> dict[str, float]:
         """Bytes that a device holds beside its tensors, by name."""
-        names = [name for name in self.compiled.program.outputs if name.startswith("reserved/")]
-        return {name.removeprefix("reserved/"): self.value(name) for name in names}
+        names = [name for name in self.compiled.program.outputs if name.startswith("beside/")]
+        return {name.removeprefix("beside/"): self.value(name) for name in names}

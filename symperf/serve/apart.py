@@ -15,6 +15,7 @@ from .steady import Steady
 
 if TYPE_CHECKING:
     from .engine import Engine
+    from .pools_in_flight import PoolLoop
     from .serving import Serving
 
 CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -180,6 +181,16 @@ class Apart:
         points = (self.point(part * min(self.limits.values())) for part in CURVE)
         return [found for found in points if found is not None]
 
+    @cached_property
+    def in_flight(self) -> PoolLoop | None:
+        """The loop of as many requests in flight as are asked for; None where none are, or not one fits."""
+        from .pools_in_flight import pools_in_flight
+
+        workload = self.asked.workload
+        if workload.concurrency is None:
+            return None
+        return pools_in_flight(self, workload.concurrency, workload.requests)
+
     def to_dict(self) -> dict[str, Any]:
         """Both pools as plain data."""
         largest = self.largest if self.fits else None
@@ -195,6 +206,7 @@ class Apart:
             "largest_load_limit": largest and largest[1],
             "answer": self.answer and dataclasses.asdict(self.answer),
             "curve": [dataclasses.asdict(each) for each in self.curve],
+            "in_flight": self.in_flight and dataclasses.asdict(self.in_flight),
         }
 
 

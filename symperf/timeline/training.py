@@ -20,6 +20,7 @@ from ..formulas.language.symbols import vpp
 from ..operations.schedule import Ends, Idle, Overlap, Sequence, part
 from ..train.build import step_tree
 from ..train.memory.device_share import dealing_of
+from ..train.step.host_offload import gradients_leave_at_once
 from ..train.step.low_precision import Lowered
 from ..train.step.passes import of_weights, pair_passes
 from ..train.step.step import BUBBLE, PLAIN, TrainingStep
@@ -286,7 +287,7 @@ class _Step:
         """Beginnings of the paths of what gradients pass beside the last backward pass alone, and not beside every."""
         once = {
             "gradients/": self.structure.zero < 2,
-            "offload/gradients": "gradients" not in self.structure.offload,
+            "offload/gradients": not gradients_leave_at_once(self.structure),
         }
         return tuple(path for path, alone in once.items() if alone)
 

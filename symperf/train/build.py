@@ -25,7 +25,7 @@ from ..operations.groups import replicas
 from ..operations.schedule import Idle, Op, count_operations, executions, terms, time_of
 from ..operations.vocabulary import pad_vocabulary
 from .memory.encoder_counts import encoder_bytes
-from .memory.footprint import footprint, memory
+from .memory.footprint import footprint, memory, saved_activations
 from .memory.reserved import reserved_terms
 from .model_flops import model_flops, recomputed_flops, trained_adapter_parameters
 from .step.step import TrainingStep
@@ -101,8 +101,9 @@ def build(structure: Structure) -> Compiled:
     held = footprint(structure)
     beside = reserved_terms(structure, held["activations"])
     outputs |= {f"memory/{name}": expr for name, expr in held.items()}
-    outputs |= {f"reserved/{name}": expr for name, expr in beside.items()}
+    outputs |= {f"beside/{name}": expr for name, expr in beside.items()}
     outputs["memory"] = memory(structure)
+    outputs["saved_activations"] = saved_activations(structure)
     outputs["reserved"] = outputs["memory"] + sympy.Add(*beside.values())
     outputs |= {f"encoders/{name}": expr for name, expr in encoder_bytes(structure).items()}
     outputs |= _demands(named, executions(tree))

@@ -23,6 +23,7 @@ from ..formulas.language.symbols import (
     lora_rank,
     micro_batch,
     num_layers,
+    num_multi_token_layers,
     num_recomputed_layers,
     pp,
     sequence,
@@ -154,5 +155,21 @@ def recomputed_flops(structure: Structure) -> Any:
         else:
             whole += count * _module_flops(structure, kind)
     layers = whole * num_recomputed_layers * pp / num_layers if structure.some_layers else whole
-    again = multi_token_counts.recomputed_flops(structure) if gradients_of(structure).through_modules else ZERO
-    return layers + again
+    return layers + _module_again(structure) + _logits_again(structure)
+
+
+def _module_again(structure: Structure) -> Any:
+    """FLOPs that recomputation adds in modules for multi-token prediction: of all but the head, or of some parts."""
+    architecture = structure.architecture
+    if not (architecture.multi_token_head and gradients_of(structure).through_modules):
+        return ZERO
+    parts_again = _module_flops(structure, architecture.module_kind)
+    return multi_token_counts.recomputed_flops(structure) + num_multi_token_layers * parts_again
+
+
+def _logits_again(structure: Structure) -> Any:
+    """FLOPs of the logits that a cut loss computes once more for their gradient (Wijmans et al. 2025, algorithm 3)."""
+    if structure.loss != "cut":
+        return ZERO
+    *_, of_modules = multi_token_counts.forward_flops(structure.architecture)
+    return counts.end_flops(structure.architecture).get("lm_head", ZERO) + of_modules

@@ -12,8 +12,9 @@ For each table there is one module, named in `tables.TABLES`, with
 
 `rows.TableRow` reads cells: `row.text("model")`, `row.number("value")` and `row.whole("tp")` (None where the cell is
 empty), `row.family`, `row.id`. `models.model_of(row)` is the model by name, or by the dimensions in the columns;
-`systems.system_of(row)` the system by `hw_key`. What a family's software and definitions are, and no column says, is
-declared in `definitions.py` (training, memory) and `inference_definitions.py`.
+`systems.system_of(row)` the system by `hw_key`. What a row's columns do not say is declared: what a software does in
+`definitions.py` (training, memory) and `inference_definitions.py`, what a document says in `documents.toml`, which
+`documents.py` lays on the rows.
 
 Imports `common`, `evaluation`, `infer`, `models`, `plans`, `runs`, `serve`, `systems`.
 """

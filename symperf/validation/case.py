@@ -28,6 +28,7 @@ class Case:
         labels: what errors may be grouped by: "model", "hw_key", "precision", "framework", ...
         implied: the share of the devices' peak rate that the measurement implies, if that can be told: above 1.2 its
             unit is doubted.
+        kind: of the answer to the calibration of intervals (`evaluation.causes.KINDS`), where it is not its run's.
     """
 
     source: str
@@ -38,6 +39,7 @@ class Case:
     read: Callable[[BaseRun], float]
     labels: Mapping[str, str] = field(default_factory=lambda: NO_LABELS)
     implied: Callable[[BaseRun], float] | None = None
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,9 @@ class Scored:
         labels: what errors may be grouped by.
         low: the lower end of the prediction's 90 % interval; None of memory, which has none.
         high: the upper end.
+        causes: how far each cause moves the logarithm of the time, downwards and upwards; none of memory.
+        chosen: with what power the time goes with constants that were chosen when errors of steps were known (0.3: of
+            1 % more, 0.3 % longer); None of memory.
     """
 
     source: str
@@ -78,6 +83,8 @@ class Scored:
     labels: Mapping[str, str] = field(default_factory=lambda: NO_LABELS)
     low: float | None = None
     high: float | None = None
+    causes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    chosen: float | None = None
 
     @property
     def error(self) -> float:

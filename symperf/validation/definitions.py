@@ -1,19 +1,18 @@
-"""What the columns of a row of training do not say: how its software runs, and what its source counts.
+"""What the columns of a row of training do not say: how its software runs.
 
-Two declared tables and nothing else stand between a row and its run. `SOFTWARE` goes by the column `framework` and
-holds for a user's rows as well; `FAMILIES` goes by the family, and holds what its document says once for all rows.
-Neither holds a number that was chosen to bring a prediction nearer to a measurement.
+`SOFTWARE` goes by the column `framework` and holds for a user's rows as well; what a document says of its rows is in
+`documents.toml`. Neither holds a number that was chosen to bring a prediction nearer to a measurement.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from ..common.errors import InputError, nearest, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from .rows import TableRow
 
 NOTHING: Mapping[str, Any] = {}
 
@@ -35,6 +34,7 @@ class TrainingFramework:
         split_values: of other symbols where logits are split (tp above 1).
         staged_plan: fields of the plan of pipelines, whatever a row says of sharding.
         staged_values: of other symbols in pipelines.
+        interleaved_plan: fields of the plan of pipelines with several chunks a stage.
         reported: what a figure of memory counts that does not say: "device" (all that a device holds), "allocator"
             (what PyTorch's allocator reserved) or "allocated".
         recompute: where a row does not say.
@@ -56,6 +56,7 @@ class TrainingFramework:
     split_values: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     staged_plan: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     staged_values: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    interleaved_plan: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     reported: str = "device"
     recompute: str = ""
     dealt_experts_split: bool = False
@@ -65,12 +66,18 @@ class TrainingFramework:
     left_out: str = ""
 
 
+EAGER = {"attention": "eager", "dropout": True}
+"""Megatron-LM, megatron/arguments.py of 2021 and 2022: attention and hidden dropout are 0.1 by default, and scores are
+stored (flash attention came with --use-flash-attn in 2023)."""
+OVERLAPPED_STAGES = {"overlap_pp": 1.0}
+"""overlap_p2p_comm: set where a pipeline is interleaved, and only there."""
 MEGATRON_CORE = {"zero": 1, "overlap_dp": 1.0, "overlap_parameters": 1.0, "attention": "flash"}
 NEMO_ADAPTERS = {"lora_rank": 8, "lora_targets": "q,k,v", "zero": 0}
 """collections/llm/recipes/llama3_8b.py and scripts/performance: peft.dim = 8, target_modules = ["linear_qkv"], and no
 distributed optimizer."""
 FSDP = {"overlap_dp": 1.0, "overlap_gather": 1.0, "attention": "flash", "dropout": False}
 
+PEFT_PLAN = {"attention": "flash", "dropout": False}
 FSDP2_STATE = {"optimizer_bytes": 10, "fragmentation": 0}
 """FSDP2 keeps its sharded parameters in FP32 and gathers them in 16 bits: weights (2), master and moments (12) are 12
 bytes in all."""
@@ -84,24 +91,37 @@ TITAN_MEMORY = (
 COMPILED_LOSS = {"loss_working_bytes": 1 / 16}
 """Bytes of each logit: the least that the symbol may be, which stands for none."""
 
+NEMO = TrainingFramework(
+    "NeMo 2 recipes and docs/source/features/optimizations/communication_overlap.rst: sequence_parallel, the "
+    "distributed optimizer, overlap_grad_reduce and overlap_param_gather; with several chunks a stage "
+    "overlap_p2p_comm (lightning/pytorch/callbacks/megatron_comm_overlap.py); grad_reduce_in_fp32 is false in its "
+    "mixed-precision plugins; Megatron-LM's arguments set expert_tensor_parallel_size to the tensor-parallel "
+    "degree where it is none",
+    MEGATRON_CORE,
+    adapted=NEMO_ADAPTERS,
+    dealt_experts_split=True,
+    values={"gradient_bytes": 2},
+    interleaved_plan=OVERLAPPED_STAGES,
+    sequence_parallel=True,
+    stack="transformer-engine",
+)
+NEMO_OF_FLASH_2 = replace(
+    NEMO,
+    why="as NeMo; before 24.04 its containers have FlashAttention-2: flash-attn 2.0.8 in NVIDIA's Dockerfile of MLPerf "
+    "Training v3.1 (gpt3/implementations/pytorch); FlashAttention-3 is of July 2024 (arXiv 2407.08608)",
+    stack="flash-attention-2",
+)
+
 SOFTWARE: Mapping[str, TrainingFramework] = {
-    "NeMo": TrainingFramework(
-        "NeMo 2 recipes and docs/source/features/optimizations/communication_overlap.rst: sequence_parallel, the "
-        "distributed optimizer, overlap_grad_reduce and overlap_param_gather; grad_reduce_in_fp32 is false in its "
-        "mixed-precision plugins; Megatron-LM's arguments set expert_tensor_parallel_size to the tensor-parallel "
-        "degree where it is none",
-        MEGATRON_CORE,
-        adapted=NEMO_ADAPTERS,
-        dealt_experts_split=True,
-        values={"gradient_bytes": 2},
-        sequence_parallel=True,
-        stack="transformer-engine",
-    ),
+    "NeMo": NEMO,
+    **{f"NeMo {version}": NEMO_OF_FLASH_2 for version in ("23", "24.01", "24.02", "24.03")},
     "Megatron-Bridge": TrainingFramework(
-        "Megatron-Bridge recipes: as NeMo's; experts are reached by DeepEP or HybridEP",
+        "Megatron-Bridge recipes: as NeMo's; experts are reached by DeepEP or HybridEP; "
+        "training/comm_overlap.py at 0685ff5d: overlap_p2p_comm with several chunks a stage",
         MEGATRON_CORE,
+        interleaved_plan=OVERLAPPED_STAGES,
         sequence_parallel=True,
-        stack="transformer-engine",
+        stack="megatron-bridge-2026",
         deduplicated=True,
     ),
     "Megatron-Core": TrainingFramework(
@@ -158,11 +178,31 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         values={"gradient_bytes": 2, "loss_working_bytes": 10, "workspace_bytes": 8e8, "fragmentation": 0},
         stack="deepspeed-2025",
     ),
+    "transformers": TrainingFramework(
+        "models of transformers under PyTorch alone: nothing is sharded or overlapped unless a row says",
+    ),
     "torchtune": TrainingFramework(
         "torchtune, recipes/configs/llama3_1: dtype bf16 of weights, gradients and moments (AdamW, no master weights); "
         "CEWithChunkedOutputLoss, in 8 chunks (modules/loss/ce_chunked_output_loss.py)",
         {**FSDP, "loss": "chunked"},
         values={"gradient_bytes": 2, "optimizer_bytes": 4},
+        reported="allocator",  # training/memory.py, get_memory_stats: torch.cuda.max_memory_reserved at most
+        stack="flash-attention-2",
+    ),
+    "transformers with PEFT": TrainingFramework(
+        "QwenLM/Qwen, finetune/finetune_lora_single_gpu.sh: --bf16 without DeepSpeed, so that the loss runs under "
+        "autocast: the logits, their shifted copy (2 bytes each), it in FP32 and log-probabilities (4 each) are there "
+        "at once (modeling_qwen.py; PyTorch casts cross_entropy to FP32)",
+        PEFT_PLAN,
+        values={"loss_working_bytes": 8},
+        stack="flash-attention-2",
+    ),
+    "transformers with PEFT (DeepSpeed)": TrainingFramework(
+        "QwenLM/Qwen, finetune/finetune_qlora_single_gpu.sh: --fp16 under DeepSpeed: the loss has logits, their "
+        "shifted copy and log-probabilities in 16 bits; finetune/ds_config_zero2.json: buckets of 2e8 elements, two as "
+        "overlap_comm is on",
+        PEFT_PLAN,
+        values={"loss_working_bytes": 2, "workspace_bytes": 8e8, "gradient_bytes": 2},
         stack="flash-attention-2",
     ),
     "MaxText": TrainingFramework(
@@ -188,8 +228,28 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         "DeepSpeed, deepspeed/runtime/pipe/schedule.py: TrainSchedule is 1F1B with one chunk a stage, gradients are "
         "reduced after the last backward pass; its fork of Megatron-LM (megatron/mpu/layers.py at 1619965d) waits for "
         "every all-reduce of tensor parallelism, and has the kernels of 2021",
-        {"vpp": 1, "overlap_dp": 0.0, "overlap_tp": 0.0},
+        {"vpp": 1, "overlap_dp": 0.0, "overlap_tp": 0.0, **EAGER},
         stack="megatron-deepspeed",
+    ),
+    "Megatron-LM": TrainingFramework(
+        "Megatron-LM before Megatron-Core (2021 and 2022), megatron/arguments.py; its documents say more",
+        EAGER,
+        stack="megatron-2021",
+    ),
+    "InternEvo": TrainingFramework(
+        "InternEvo, configs/7B_sft.py: overlap_sync_grad, not overlap_sync_param; sequence_parallel false; "
+        "use_flash_attn, whose version is 2.2.1 (requirements and doc/en/install.md); gradients in the format of "
+        "training (solver/optimizer/hybrid_zero_optim.py)",
+        {"zero": 1, "overlap_dp": 1.0, "attention": "flash", "dropout": False},
+        values={"gradient_bytes": 2},
+        stack="flash-attention-2",
+    ),
+    "DeepSpeed ZeRO-3": TrainingFramework(
+        "DeepSpeed of 2021 with Megatron-LM's modules (arXiv 2104.04473, section 5.2); "
+        "deepspeed/runtime/zero/constants.py of 2021: overlap_comm is false by default",
+        {"zero": 3, "overlap_dp": 0.0, "overlap_gather": 1.0, **EAGER},
+        values={"gradient_bytes": 2},
+        stack="megatron-2021",
     ),
     "lit-gpt": TrainingFramework(
         "Lightning Fabric FSDP; the rows say FlashAttention-2",
@@ -223,133 +283,19 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
 """By the beginning of the column `framework`."""
 
 
-@dataclass(frozen=True)
-class TrainingFamily:
-    """What a document says of all its rows.
-
-    Attributes:
-        why: where.
-        system: the part, where `hw_key` is empty.
-        figures: of the network around it, as a system file has them.
-        values: of other symbols.
-        plan: fields of the plan.
-        counted: what FLOPs a TFLOP/s or a utilisation counts: "model" (no recomputation, attention in full), "hardware"
-            (with recomputation), "causal" (attention by half).
-        tokens: in a global batch, where no column says.
-        precision: of the columns `precision` that are empty.
-        by_precision: values of other symbols by the exact text of the column `precision`.
-        by_model: fields of the plan, and the micro-batch where no column gives it, by the column `model`.
-        model_values: values of other symbols by the column `model`.
-        stack: the profile of the kernels, by the document's date, where the framework's name says no version.
-    """
-
-    why: str
-    system: str = ""
-    figures: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    values: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    plan: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    counted: str = "model"
-    tokens: int = 0
-    precision: str = ""
-    by_precision: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
-    by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
-    model_values: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
-    stack: str = ""
-
-    def of_model(self, row: TableRow) -> Mapping[str, Any]:
-        """What the document says of the row's model."""
-        return self.by_model.get(row.text("model"), NOTHING)
-
-
-PLAIN = TrainingFamily("nothing is declared")
-FAMILIES: Mapping[str, TrainingFamily] = {
-    "SC21": TrainingFamily(
-        "arXiv 2104.04473, table 1 and equation 3: full recomputation is counted; micro-batch, chunks and the kind of "
-        "data parallelism (PyTorch's reduces beside the backward pass) are those of the authors' scripts, Megatron-LM "
-        "examples/sc21/run_table_1.sh at 79a3bb6b; megatron/mpu/layers.py of 2021 (aed2f75e) waits for each "
-        "all-reduce of tensor parallelism",
-        plan={"overlap_tp": 0.0},
-        counted="hardware",
-        stack="megatron-2021",
-        by_model={
-            "GPT-1.7B": {"micro_batch": 16, "overlap_dp": 1.0},
-            "GPT-3.6B": {"micro_batch": 16, "overlap_dp": 1.0},
-            "GPT-7.5B": {"micro_batch": 16, "overlap_dp": 1.0},
-            "GPT-18.4B": {"micro_batch": 8, "overlap_dp": 1.0},
-            "GPT-39.1B": {"micro_batch": 4, "vpp": 1},
-            "GPT-76.1B": {"micro_batch": 2, "vpp": 3},
-            "GPT-145.6B": {"micro_batch": 2, "vpp": 2},
-            "GPT-310.1B": {"micro_batch": 1, "vpp": 2},
-            "GPT-529.6B": {"micro_batch": 1, "vpp": 3},
-            "GPT-1008.0B": {"micro_batch": 1, "vpp": 1},
-        },
-    ),
-    "KORTH": TrainingFamily("arXiv 2205.05198, table 5: Megatron-LM of 2022", stack="megatron-2021"),
-    "KORTHLAYER": TrainingFamily("arXiv 2205.05198, table 4: Megatron-LM of 2022", stack="megatron-2021"),
-    "KORTHMEM": TrainingFamily(
-        "arXiv 2205.05198, table 3: three interleaved chunks for two of the models; the bars are the paper's own model",
-        by_model={"GPT-175B": {"vpp": 3}, "GPT-530B": {"vpp": 3}},
-        stack="megatron-2021",
-    ),
-    "DSAZURE": TrainingFamily("Megatron-DeepSpeed page: 96 B s l h^2 counts full recomputation", counted="hardware"),
-    "FOUNDRY": TrainingFamily(
-        "llm-foundry README: A100 rows have 1600 Gb/s a node of 8, H100 rows 3200 Gb/s",
-        plan={"dropout": False},
-        by_precision={"bf16": {"gradient_bytes": 2}},  # the mode PURE reduces gradients in 16 bits, DEFAULT (amp) in 32
-    ),
-    "MEGASCALE": TrainingFamily(
-        "arXiv 2402.15627, of 2024 (FlashAttention-2): the part is called Ampere; the aggregate PFLOP/s and the MFU of "
-        "its tables imply a peak of 312 TFLOP/s",
-        system="A100-80GB-SXM4",
-        plan={"attention": "flash"},
-        stack="flash-attention-2",
-    ),
-    "LLAMA3": TrainingFamily(
-        "arXiv 2407.21783, table 4: 16M tokens in a global batch; GPUs of 400 Gb/s; interleaved stages of one layer",
-        tokens=16 * 2**20,
-    ),
-    "DSV3ISCA": TrainingFamily(
-        "arXiv 2505.09343, table 4: tokens a day over steps a day give 15360 sequences of 4096 (DeepSeek-V3 report); "
-        "tokens are dispatched in FP8 (section 3.3.3 of that report), a scale of 32 bits to 128 values (DeepEP)",
-        tokens=15360 * 4096,
-        by_precision={"fp8": {"dispatch_element_bytes": 1.03125}},
-    ),
-    "DGXC": TrainingFamily("DGX Cloud benchmarking recipes: no dropout", plan={"dropout": False}),
-    "MBSKILL": TrainingFamily(
-        "Megatron-Bridge, src/megatron/bridge/recipes/moonlight/moonlight_16b.py: moments and gradients in BF16; "
-        "training/mixed_precision.py: parameters under FP8 current scaling are kept in FP8 alone, by rows and by "
-        "columns (fp8_param_gather), which takes as much as one copy in 16 bits",
-        by_precision={"FP8-CS": {"weight_copies": 0}},
-        model_values={"Moonlight-16B-A3B": {"gradient_bytes": 2, "optimizer_bytes": 8}},
-        stack="megatron-bridge-2026",
-    ),
-    "TITAN": TrainingFamily(
-        "torchtitan's benchmarks/: every command compiles (--training.compile) but where a row says eager; the tables "
-        "of June 2025 have the compiled loss",
-        plan={"compiled": True},
-        by_precision={"float8 linears + float8 all-gather (torch.compile)": COMPILED_LOSS},
-    ),
-    "MCOREH100": TrainingFamily("Megatron-LM README of core r0.8: dropout is off", plan={"dropout": False}),
-    "MCOREMOE": TrainingFamily(
-        "Megatron-Core MoE README: distributed optimizer, overlapped reduction", plan={"dropout": False}
-    ),
-    "VTRAINS": TrainingFamily(
-        "vTrain's ground truth of one node (arXiv 2312.12391): eager attention, dropout; DeepSpeed sums gradients in "
-        "the format of training in 16 bits (runtime/engine.py, communication_data_type)",
-        plan={"attention": "eager", "dropout": True},
-        values={"gradient_bytes": 2},
-    ),
-    "GPUREC": TrainingFamily("AI Hypercomputer recipes", plan={"dropout": False}),
-}
-"""By the family of a row."""
+UNSAID = TrainingFramework("a row that names no software: as `symperf train` runs without a profile")
 
 
 def software_of(framework: str) -> TrainingFramework:
-    """How the software of a row runs; plain where it is not declared."""
+    """How the software of a row runs.
+
+    Raises:
+        InputError: it is not declared.
+    """
+    if not framework:
+        return UNSAID
     found = [name for name in SOFTWARE if framework.casefold().startswith(name.casefold())]
-    return SOFTWARE[max(found, key=len)] if found else TrainingFramework("nothing is declared")
-
-
-def family_of(name: str) -> TrainingFamily:
-    """What is declared of a family; nothing of a user's own."""
-    return FAMILIES.get(name, PLAIN)
+    if not found:
+        near = nearest(framework, SOFTWARE) or ", expected one of those in docs/validation.md, or none"
+        raise InputError(f"framework: found {quote(framework)}, which is not declared{near}")
+    return SOFTWARE[max(found, key=len)]

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
+from ..evaluation.causes import FIRST_TOKEN, TOKEN
 from ..plans.plan import Plan
 from ..runs.inference_run import InferenceRun
 from .case import Case
-from .inference_definitions import METRICS, SPEEDS, UNITS, family_of, micro_batch_of, software_of
+from .documents import document_of
+from .inference_definitions import METRICS, SPEEDS, UNITS, micro_batch_of, software_of
 from .inference_formats import formats_of
-from .inference_load import closed_loop
 from .models import model_of
 from .rows import Columns
 from .systems import system_of
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = ("params_b", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "hardware")
 DEGREES = ("num_devices", "tp", "pp", "dp", "ep")
-WORK = ("batch_size", "concurrency", "input_len_tokens", "output_len_tokens")
+WORK = ("batch_size", "concurrency", "requests", "input_len_tokens", "output_len_tokens")
 COLUMNS = Columns(
     required=("model", "hw_key", "metric", "value", "unit"),
     optional=(
@@ -38,6 +39,14 @@ COLUMNS = Columns(
 )
 OUTPUTS = {"prefill_s": "prefill", "time_per_token_s": "time_per_token", "time_s": "time"}
 """Keys of `symperf infer --json` -> names of a run's values, where they differ."""
+LOOP_KEYS = {
+    "prefill_s": "ttft_s",
+    "time_per_token_s": "tpot_s",
+    "time_s": "e2e_s",
+    "tokens_per_s": "output_tokens_per_s",
+    "tokens_per_s_per_device": "output_tokens_per_s_per_device",
+}
+"""The same keys -> those of `symperf serve --json`, of requests in flight."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +65,8 @@ def express(row: TableRow) -> list[Expressed]:
     Raises:
         InputError: the row cannot be expressed, or states nothing that is predicted.
     """
-    family = family_of(row.family)
-    if family.left_out:
-        raise InputError(family.left_out)
+    if left_out := document_of(row).left_out:
+        raise InputError(left_out)
     doubt(row)
     software = software_of(row)
     work = work_of(row)
@@ -71,7 +79,8 @@ def express(row: TableRow) -> list[Expressed]:
         return found.value("prefill_flops") / (measured * found.value("devices") * found.bound["matrix_rate"][0])
 
     doubted = implied if quantity in ("prefill_s", "time_s") and not work.requests else None
-    return [Case(row.family, describe_row(row, work), quantity, measured, run, read, labels, doubted)]
+    kind = "" if not work.requests else FIRST_TOKEN if quantity == "prefill_s" else TOKEN
+    return [Case(row.family, describe_row(row, work), quantity, measured, run, read, labels, doubted, kind)]
 
 
 def doubt(row: TableRow) -> None:
@@ -153,9 +162,8 @@ def run_of(row: TableRow, software: ServingFramework, work: RowWork, system: Sys
     Raises:
         InputError: the row cannot be expressed.
     """
-    family = family_of(row.family)
-    system = system or system_of(row, family.figures, family.system)
-    formats = formats_of(row, system, family.kv_precision)
+    system = system or system_of(row, document_of(row).network)
+    formats = formats_of(row, system)
     values = dict(formats.values)
     batch, prompt = work.batch, work.prompt
     micro_batch = micro_batch_of(software, batch, prompt, row.whole("pp") or 1)
@@ -212,10 +220,13 @@ def _serve(
         return made[-1].run
 
     def read(_: BaseRun) -> float:
-        found = closed_loop(made[-1], work.requests)
-        if quantity == "tokens_per_s_per_device":
-            return found.tokens_per_s / made[-1].plan.devices
-        return float(getattr(found, quantity))
+        found = made[-1].loop
+        if found is None:
+            raise InputError("the model does not fit the memory of its devices")
+        value: float | None = getattr(found[0], LOOP_KEYS[quantity])
+        if value is None:
+            raise InputError("the server generates nothing behind the first token")
+        return value
 
     return run, read
 
@@ -228,15 +239,16 @@ def serving_of(row: TableRow, software: ServingFramework, work: RowWork) -> Serv
     """
     from ..serve.request import ServingRequest
     from ..serve.serving import Serving
+    from ..serve.workload import Workload
 
-    family = family_of(row.family)
-    system = system_of(row, family.figures, family.system)
-    formats = formats_of(row, system, family.kv_precision)
+    workload = Workload(concurrency=work.requests, requests=row.whole("requests"))
+    system = system_of(row, document_of(row).network)
+    formats = formats_of(row, system)
     return Serving(
         model_of(row),
         system,
         plan_of(row, formats.precision),
-        ServingRequest(work.prompt, max(work.generate, 1), chunk=software.chunk or None),
+        ServingRequest(work.prompt, max(work.generate, 1), chunk=software.chunk or None, workload=workload),
         stack=software.stack,
         kv_precision=formats.kv_precision,
         values=dict(formats.values),

@@ -1,13 +1,13 @@
 """What the columns of a row of inference do not say: which stack stands for its software, and what its clock covers.
 
-Two declared tables and nothing else stand between a row and its run. `SOFTWARE` goes by the column `framework` and
-holds for a user's rows as well; `FAMILIES` goes by the family, and holds what its document says once for all rows.
-Neither holds a number that was chosen to bring a prediction nearer to a measurement.
+`SOFTWARE` goes by the column `framework` and holds for a user's rows as well; what a document says of its rows is in
+`documents.toml`. Neither holds a number that was chosen to bring a prediction nearer to a measurement.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, quote
@@ -74,13 +74,28 @@ _EARLY = ServingFramework(
     "as TensorRT-LLM; before v0.8 no kernel that is on by default shares reads among the query heads of a group",
     "tensorrt-llm-0.6",
 )
+_STATIC = ServingFramework(
+    "TensorRT-LLM benchmarks/cpp/gptSessionBenchmark.cpp: static batches, timed from the prompts to the last token",
+    "tensorrt-llm",
+)
+_ENGINES = ServingFramework(
+    "TensorRT-LLM from v0.13, engines: the profile's own source", "tensorrt-llm-0.13", in_turns=True
+)
+_PYTORCH = ServingFramework(
+    "TensorRT-LLM's PyTorch backend (tensorrt_llm/_torch), in v0.20 as in v1: the profile's own source",
+    "tensorrt-llm-1.3",
+    in_turns=True,
+)
+_VLLM = ServingFramework("vLLM benchmarks/benchmark_latency.py: one static batch", "vllm", in_turns=True)
+VERSIONED = ("TensorRT-LLM", "vLLM")
+"""Software whose versions are known one by one: one that is not is refused."""
 SOFTWARE: Mapping[str, ServingFramework] = {
     **{f"TensorRT-LLM {version}": _EARLY for version in ("v0.5", "v0.6", "v0.7")},
+    "TensorRT-LLM v0.8": _STATIC,
     "TensorRT-LLM v0.9": ServingFramework("as TensorRT-LLM; v0.9 sums by kernels of its own", "tensorrt-llm-0.9"),
-    "TensorRT-LLM": ServingFramework(
-        "TensorRT-LLM benchmarks/cpp/gptSessionBenchmark.cpp: static batches, timed from the prompts to the last token",
-        "tensorrt-llm",
-    ),
+    **{f"TensorRT-LLM v0.{version}": _ENGINES for version in range(13, 20)},
+    **{f"TensorRT-LLM {version}": _PYTORCH for version in ("v0.20", "v0.21", "v1", "1")},
+    "TensorRT-LLM": _STATIC,
     "FasterTransformer (Triton example)": ServingFramework(
         "FasterTransformer examples/cpp/bert/bert_triton_example.cc: lengths at random, padding removed",
         "fastertransformer",
@@ -94,7 +109,14 @@ SOFTWARE: Mapping[str, ServingFramework] = {
         two_tables=True,
         stage_tokens=1024,
     ),
-    "vLLM": ServingFramework("vLLM benchmarks/benchmark_latency.py: one static batch", "vllm", in_turns=True),
+    "vLLM": _VLLM,
+    **{f"vLLM 0.{version}": _VLLM for version in (4, 5, 6, 7)},
+    **{f"vLLM 0.{version}": replace(_VLLM, stack="vllm-0.9") for version in (8, 9, 10)},
+    **{
+        f"vLLM {version}": replace(_VLLM, stack="vllm-0.19")
+        for version in (*(f"0.{n}" for n in range(14, 21)), "nightly (Feb 2026)")
+    },
+    **{f"vLLM 0.{version}": replace(_VLLM, stack="vllm-0.24") for version in range(21, 25)},
     "LMDeploy": ServingFramework(
         "lmdeploy benchmark/profile_generation.py: as many threads as the batch, each with one request at a time; "
         "max_prefill_token_num 8192, cache_max_entry_count 0.8 of the free memory (TurbomindEngineConfig)",
@@ -122,45 +144,10 @@ SOFTWARE: Mapping[str, ServingFramework] = {
 UNKNOWN = ServingFramework("a row that names no software: the commonest of 2023 and 2024", "tensorrt-llm")
 
 
-@dataclass(frozen=True)
-class InferenceFamily:
-    """What a document says of all its rows.
-
-    Attributes:
-        why: where.
-        system: the part, where `hw_key` is empty.
-        figures: of the network around it, as a system file has them.
-        kv_precision: format of the cache, where the column is empty.
-        left_out: why its rows are no case; "" where they are.
-    """
-
-    why: str
-    system: str = ""
-    figures: Mapping[str, float | str] = field(default_factory=lambda: NOTHING)
-    kv_precision: str = ""
-    left_out: str = ""
-
-
-PLAIN = InferenceFamily("nothing is declared")
-FAMILIES: Mapping[str, InferenceFamily] = {
-    "FTBERT": InferenceFamily("FasterTransformer bert_guide.md: measured on an A100", system="A100-80GB-SXM4"),
-    "NIM": InferenceFamily(
-        "FP8 profiles of NIM are engines of TensorRT-LLM whose cache is FP8 (TensorRT-LLM examples/quantization: "
-        "--qformat fp8 --kv_cache_dtype fp8)",
-        kv_precision="fp8",
-    ),
-    "LLAMACPP": InferenceFamily(
-        "GPU-Benchmarks-on-LLM-Inference README: the cards of a row are in one server; devices exchange by PCIe Gen4",
-        figures={"scale_up_size": 8, "scale_up_bandwidth": 31.5e9},
-    ),
-    "DSV3SYS": InferenceFamily(
-        "DeepSeek open-infra-index, day 6",
-        left_out="an average of a day of production: no batch, lengths or share of cached prompts",
-    ),
-}
-"""By the family of a row."""
 METRICS: Mapping[str, str] = {
-    **dict.fromkeys(("first_token_latency", "prefill_latency", "mean_first_token_latency", "ttft"), "prefill_s"),
+    **dict.fromkeys(
+        ("first_token_latency", "prefill_latency", "mean_first_token_latency", "median_ttft", "ttft"), "prefill_s"
+    ),
     **dict.fromkeys(
         ("time_per_output_token", "median_time_per_output_token", "inter_token_latency", "tpot"), "time_per_token_s"
     ),
@@ -186,22 +173,20 @@ def software_of(row: TableRow) -> ServingFramework:
     """The software of a row.
 
     Raises:
-        InputError: no stack stands for it.
+        InputError: no stack stands for it, or for its version.
     """
     framework = row.text("framework")
-    found = next((each for name, each in SOFTWARE.items() if framework.casefold().startswith(name.casefold())), None)
-    if found is None and framework:
-        raise InputError(f"no stack stands for the software {quote(framework)}")
-    if found is None:
+    if not framework:
         return UNKNOWN
-    if not found.stack:
-        raise InputError(f"no stack stands for it: {found.why}")
-    return found
-
-
-def family_of(name: str) -> InferenceFamily:
-    """What is declared of a family."""
-    return FAMILIES.get(name, PLAIN)
+    matching = [name for name in SOFTWARE if framework.casefold().startswith(name.casefold())]
+    if not matching:
+        raise InputError(f"no stack stands for the software {quote(framework)}")
+    name = max(matching, key=len)
+    if name in VERSIONED and re.match(r"\s*v?\d", framework[len(name) :]):
+        raise InputError(f"no stack stands for this version of the software: {quote(framework)}")
+    if not SOFTWARE[name].stack:
+        raise InputError(f"no stack stands for it: {SOFTWARE[name].why}")
+    return SOFTWARE[name]
 
 
 def micro_batch_of(software: ServingFramework, batch: int, length: int, stages: int) -> int | None:

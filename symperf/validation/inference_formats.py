@@ -45,14 +45,14 @@ class Formats:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-def formats_of(row: TableRow, system: System, kv_precision: str = "") -> Formats:
-    """The formats of a row on its system; `kv_precision` is the cache's where the row does not say.
+def formats_of(row: TableRow, system: System) -> Formats:
+    """The formats of a row on its system.
 
     Raises:
         InputError: the device has no rate for elements of 32 bits that the row asks for.
     """
     words = [row.text(name).casefold() for name in ("weight_dtype", "precision")]
-    cache = (row.text("kv_dtype") or kv_precision).casefold() or None
+    cache = row.text("kv_dtype").casefold() or None
     if cache not in KV_BYTES:
         cache = None
     if words[0] in GGUF:

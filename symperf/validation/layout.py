@@ -12,11 +12,13 @@ from ..common.errors import InputError, nearest, quote
 from ..plans.plan import Plan
 from ..plans.stage_layout import spell
 from ..plans.structure import COUNTED
-from .definitions import family_of, software_of
+from .definitions import software_of
+from .documents import document_of
 
 if TYPE_CHECKING:
     from ..models.model import Model
-    from .definitions import TrainingFamily, TrainingFramework
+    from .definitions import TrainingFramework
+    from .documents import Document
     from .rows import TableRow
 
 PRECISIONS = (("nvfp4", "fp4"), ("fp4", "fp4"), ("fp8", "fp8"), ("float8", "fp8"), ("bf16", "bf16"), ("fp16", "fp16"))
@@ -37,6 +39,9 @@ RECOMPUTE = (
 """What a text of the column `recompute` holds -> the mode; the first that fits. "op": every second product and all that
 is no product is computed again (torchtitan's selective op, which its recipes have); "modules": those that follow;
 "midway": every second layer, the middle of none and full. MaxText's "minimal" keeps every product."""
+SHARDING = (("grad_op", 2), ("fsdp", 3), ("full_shard", 3), ("distributed optimizer", 1), ("ddp", 0))
+"""What a text of the column `sharding` holds that names no ZeRO stage -> the stage; the first that fits. Megatron's
+distributed optimizer shards the optimizer's state (docs/source/api-guide/dist_optimizer.md of Megatron-LM)."""
 MODES = ("none", "selective", "full")
 NOTHING = ("", "no", "off", "false")
 """Texts that, like those that begin with "none", say that nothing is computed again."""
@@ -72,38 +77,35 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
     Raises:
         InputError: the row does not say enough, or contradicts itself.
     """
-    family, software = family_of(row.family), software_of(row.text("framework"))
+    said, software = document_of(row), software_of(row.text("framework"))
     if software.left_out:
         raise InputError(software.left_out)
     degrees = degrees_of(row, software)
     sequence = row.whole("seq_len_tokens") or row.whole("sequence")
     if sequence is None:
         raise InputError("the row gives no sequence length")
-    batch, micro = batch_of(row, family, software, degrees, sequence, memory_only=memory_only)
+    batch, micro = batch_of(row, said, software, degrees, sequence, memory_only=memory_only)
     mode = recompute_of(row.text("recompute") or software.recompute)
     fields: dict[str, Any] = {"sequence_parallel": software.sequence_parallel and degrees["tp"] > 1}
-    fields |= {**software.plan, **family.plan, **sharding_of(row, software, degrees)}
+    fields |= {**software.plan, **said.plan, **sharding_of(row, software, degrees)}
     fields |= adapters_of(row, software)
-    told_chunks = row.whole("vpp") is not None or degrees["pp"] == 1
-    left = {"micro_batch", "vpp"} if told_chunks else {"micro_batch"}
-    fields |= {name: value for name, value in family.of_model(row).items() if name not in left}
     fields |= {name: value for name, value in degrees.items() if value > 1}
     fields |= software.staged_plan if degrees["pp"] > 1 else {}
-    fields["precision"] = precision_of(row.text("precision") or family.precision)
+    fields["precision"] = precision_of(row.text("precision"))
     fields |= recomputation(mode, row.text("recompute"))
     told = f"{row.text('recompute')} {row.text('precision')} {row.text('sequence_parallel')}".casefold()
     if "sequence parallel" in told or "true" in told.split():
         fields["sequence_parallel"] = True
     if "torch.compile" in f"{told} {row.text('framework').casefold()}":
         fields["compiled"] = True
-    if "eager" in told:
-        fields["compiled"] = False
     if "async tp" in f"{told} {row.text('note').casefold()}":
         fields["overlap_tp"] = 1.0
     if software.deduplicated and model.architecture.routed and not model.architecture.grouped_routing:
         fields["node_limit"] = -(-fields.get("ep", 1) // (row.whole("devices_per_node") or 8))
     open_chunks = row.whole("vpp") is None and not {"vpp", "schedule"} & set(fields) and not software.micro_batches
     stages(fields, model)
+    if fields.get("vpp", 1) > 1 or (open_chunks and degrees["pp"] > 1):
+        fields |= software.interleaved_plan
     layers = model.sizes["num_layers"]
     plan = Plan.of(micro_batch=micro or 1, **fields)
     choices = () if memory_only else choices_of(plan, batch, layers, open_micro=micro is None, open_chunks=open_chunks)
@@ -158,7 +160,7 @@ def degrees_of(row: TableRow, software: TrainingFramework) -> dict[str, int]:
 
 def batch_of(
     row: TableRow,
-    family: TrainingFamily,
+    said: Document,
     software: TrainingFramework,
     degrees: dict[str, int],
     sequence: int,
@@ -175,11 +177,8 @@ def batch_of(
     batch = row.whole("global_batch_seqs") or row.whole("batch")
     if micro is not None and software.batch_of_device:
         micro *= degrees["tp"]
-    if batch is None and family.tokens:
-        batch = family.tokens // sequence
-    script = family.of_model(row).get("micro_batch")
-    if micro is None and steps is None and script and (batch is None or batch % (script * dp) == 0):
-        micro = script
+    if batch is None and said.batch_tokens:
+        batch = said.batch_tokens // sequence
     if batch is None and micro is not None and (steps is not None or pp == 1):
         batch = micro * dp * (steps or 1)
     if batch is None and memory_only:
@@ -202,7 +201,12 @@ def choices_of(plan: Plan, batch: int, layers: int, *, open_micro: bool, open_ch
         return ()
     micros = divisors(batch // plan.dp) if open_micro else [plan.micro_batch]
     chunks = divisors(layers // plan.pp) if open_chunks else [plan.vpp]
-    return tuple(dataclasses.replace(plan, micro_batch=micro, vpp=vpp) for vpp in chunks for micro in micros)
+    hidden = {vpp: plan.overlap_pp if vpp > 1 else 0.0 for vpp in chunks} if open_chunks else {}
+    return tuple(
+        dataclasses.replace(plan, micro_batch=micro, vpp=vpp, overlap_pp=hidden.get(vpp, plan.overlap_pp))
+        for vpp in chunks
+        for micro in micros
+    )
 
 
 def divisors(number: int) -> list[int]:
@@ -216,7 +220,11 @@ def divisors(number: int) -> list[int]:
 
 
 def sharding_of(row: TableRow, software: TrainingFramework, degrees: dict[str, int]) -> dict[str, Any]:
-    """The ZeRO stage that a text of the column `sharding` means, and how many replicas share a copy."""
+    """The ZeRO stage that a text of the column `sharding` means, and how many replicas share a copy.
+
+    Raises:
+        InputError: the text is not known.
+    """
     text = row.text("sharding")
     folded = text.casefold()
     if not folded and not software.shards_all:
@@ -226,10 +234,14 @@ def sharding_of(row: TableRow, software: TrainingFramework, degrees: dict[str, i
     elif "optimizer+gradient" in folded:
         zero = software.plan.get("zero", 2)
     else:
-        zero = 2 if "grad_op" in folded else 3
+        zero = next((stage for part, stage in SHARDING if part in folded), -1) if folded else 3
+    if zero < 0:
+        expected = "ZeRO-0 to ZeRO-3, FSDP, FULL_SHARD, SHARD_GRAD_OP, a distributed optimizer or DDP"
+        raise InputError(f"sharding: found {quote(text)}, expected one that holds {expected}")
     replicas = degrees["dp"] * degrees["cp"]
-    shards = re.search(r"fsdp2?(?: group)? (\d+)", folded) or re.search(r"slice\(s\) of (\d+) chips", row.text("note"))
-    count = int(shards[1]) * (degrees["cp"] if shards.re.pattern.startswith("fsdp") else 1) if shards else replicas
+    shards = re.search(r"(?:fsdp2?|zero-?[1-3])(?: group)? (\d+)", folded)
+    shards = shards or re.search(r"slice\(s\) of (\d+) chips", row.text("note"))
+    count = int(shards[1]) * (degrees["cp"] if "fsdp" in shards[0] else 1) if shards else replicas
     return {"zero": zero} | ({"zero_shards": count} if count < replicas and replicas % count == 0 else {})
 
 
@@ -287,7 +299,7 @@ def stages(fields: dict[str, Any], model: Model) -> None:
     layers, pp, vpp = model.sizes["num_layers"], int(fields.get("pp", 1)), int(fields.get("vpp", 1))
     if pp == 1:
         fields.pop("vpp", None)
-    elif layers % (pp * vpp) == 0:
+    elif {"layout", "account_for"} & set(fields) or layers % (pp * vpp) == 0:
         return
     elif vpp == 1:
         fields["uneven_stages"] = True
@@ -301,7 +313,7 @@ def even_layout(layers: int, stages: int, modules: int = 0) -> str:
     """A layout in which stages differ by a layer at most; the first ones have more.
 
     >>> even_layout(10, 4)
-    'E(t*3|)*2t*2|t*2L'
+    'Et*3|t*3|t*2|t*2L'
     """
     held = ["t" * (layers // stages + (stage < layers % stages)) for stage in range(stages)]
     held[0] = "E" + held[0]

@@ -35,10 +35,13 @@ COLUMNS = Columns(
 )
 UNITS = {"GB": 1e9, "GiB": 2.0**30, "MB": 1e6, "MiB": 2.0**20, "bytes": 1.0, "B": 1.0}
 STATE = ("weights", "gradients", "optimizer")
+SAVED = ("saved_activations",)
+"""Tensors that a forward pass creates and a gradient needs: what Korthikanti et al. 2022 section 4 call activations.
+Their tables count neither what is computed again nor what the loss alone needs."""
 METRICS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("parameters + gradients + optimizer state", STATE),
     ("memory_allocated (as logged)", STATE),
-    ("activation memory", ("activations",)),
+    ("activation memory", SAVED),
     ("memory", ()),
 )
 """What a text of the column `metric` holds -> the classes of memory that it counts, () for all; the first that fits.
@@ -70,7 +73,7 @@ def express(row: TableRow) -> list[Expressed]:
     measured = value / 100 if relative else value * UNITS[unit]
     quantity = "share_of_activations" if relative else "memory_bytes"
     layout = layout_of(row, model_of(row), memory_only=True)
-    held = _counted(row) if not classes else ""
+    held = held_of(row) if not classes else ""
 
     def run() -> Run:
         return run_of(row, memory_only=True)
@@ -87,7 +90,7 @@ def express(row: TableRow) -> list[Expressed]:
     return [Case(source_of(row), name, quantity, measured, run, read, labels)]
 
 
-def _counted(row: TableRow) -> str:
+def held_of(row: TableRow) -> str:
     """What a figure of the whole memory counts: "allocated", "allocator" or "device"; what it says, or its software."""
     metric = row.text("metric")
     said = [name for word, name in (("allocated", "allocated"), ("reserved", "allocator")) if word in metric]
@@ -104,6 +107,8 @@ def bytes_of(run: BaseRun, classes: tuple[str, ...], layout: RowLayout, held: st
 
 def sum_of(run: BaseRun, classes: tuple[str, ...], held: str) -> float:
     """Bytes of some classes of memory, or of what is held, of one run."""
+    if classes == SAVED:
+        return run.value(*SAVED)
     if not classes:
-        return run.value("memory") + sum(run.value(f"reserved/{name}") for name in BESIDE[held])
+        return run.value("memory") + sum(run.value(f"beside/{name}") for name in BESIDE[held])
     return sum(value for name, value in run.memory_terms().items() if name.split("/")[0] in classes)

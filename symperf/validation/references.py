@@ -8,7 +8,7 @@ from ..common.errors import InputError
 from ..plans.plan import Plan
 from ..runs.training_run import Run
 from .case import Case
-from .definitions import FAMILIES
+from .documents import documents
 from .models import model_of
 from .rows import Columns
 from .systems import system_of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .rows import TableRow
 
 SCRIPTS = {"GPT-310B": {"vpp": 2}, "GPT-530B": {"vpp": 3}, "GPT-1T": {}}
-"""Chunks of a stage of the set "narayanan", which is a part of the family SC21: see `FAMILIES` in `definitions`."""
+"""Chunks of a stage of the set "narayanan", which is a part of the family SC21: see `documents.toml`."""
 SIZES = ("heads", "hidden", "layers", "vocab")
 DEGREES = ("dp", "tp", "pp", "vpp", "micro_batch")
 COLUMNS = Columns(
@@ -46,7 +46,7 @@ def express(row: TableRow) -> list[Expressed]:
     def run() -> Run:
         fields: dict[str, Any] = {name: row.whole(name) or 1 for name in DEGREES}
         if row.text("set") == "narayanan":
-            fields |= {**FAMILIES["SC21"].plan, **SCRIPTS.get(row.text("model"), {})}
+            fields |= {**documents()["SC21"][0].plan, **SCRIPTS.get(row.text("model"), {})}
         plan = Plan(**fields, recompute=recompute, sequence_parallel=with_sequence)
         batch, sequence = row.whole("batch") or 0, row.whole("sequence") or 0
         return Run(model_of(row), system_of(row), plan, batch=batch, sequence=sequence)

@@ -8,37 +8,42 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table
-from .score import coverage, summaries, widening
+from .chosen import LEAST
+from .groups import contests, group_of, grouped, split
+from .labels import GROUPINGS, label
+from .score import coverage, summaries, widening, width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
     from .case import Scored
+    from .groups import Group
     from .score import Report, Summary
 
-HEADS = ("family", "rows", "mean", "median", "bias", "worst", "rank", "coverage", "left out")
+HEADS = ("family", "rows", "mean", "median", "bias", "worst", "rank", "coverage", "width", "left out")
+GROUP_HEADS = ("rows", "mean", "aim", "median", "bias", "rank", "coverage", "width")
+KERNELS = f"constants from measured kernels alone (of chosen ones 1 % moves the time by less than {LEAST / 100:.2%})"
+CHOSEN = "constants that were chosen when errors of steps were known"
+LABELS = (*GROUPINGS[1:], "judged", "layout", "contest", "batch", "concurrency")
+"""Labels that the CSV of a report has, so that groups can be made of it again."""
 
 
-def as_json(report: Report) -> dict[str, Any]:
-    """The `validate` object of the public contract, with what is left out besides."""
+def as_json(report: Report, by: Sequence[str] = ()) -> dict[str, Any]:
+    """The `validate` object of the public contract, with what is left out, and groups, besides.
+
+    It has no null: what there is none of is left out, and `sources` has only families with a scored row.
+    """
+    every = summaries(report)
+    whole = {
+        "coverage": coverage(report.scored),
+        "widening": widening(report.scored),
+        "width": width(report.scored),
+    }
     return {
-        "sources": [
-            {
-                "name": found.name,
-                "rows": found.rows,
-                "mape": found.mape,
-                "median_error": found.median,
-                "bias": found.bias,
-                "max_error": None if found.max_error is None else abs(found.max_error),
-                "rank_correlation": found.rank_correlation,
-                "coverage": found.coverage,
-                "widening": found.widening,
-                "left_out": found.left_out,
-            }
-            for found in summaries(report)
-        ],
+        "sources": [source_json(found) for found in every if found.rows],
+        "unscored": [{"name": found.name, "left_out": found.left_out} for found in every if not found.rows],
         "rows": [
             {
                 "source": row.source,
@@ -50,9 +55,69 @@ def as_json(report: Report) -> dict[str, Any]:
             }
             for row in report.scored
         ],
-        "coverage": coverage(report.scored),
-        "widening": widening(report.scored),
+        **present(whole),
+        "groups": {name: [group_json(found) for found in grouped(report.scored, name)] for name in by},
+        "constants": {name: group_json(found) for name, found in halves(report)},
+        "layouts": layouts_json(report),
         "left_out": [{"source": row.source, "case": row.case, "reason": row.reason} for row in report.left_out],
+    }
+
+
+def present(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Scores without those that there are none of."""
+    return {name: value for name, value in scores.items() if value is not None}
+
+
+def source_json(found: Summary) -> dict[str, Any]:
+    """The scores of a family with a scored row."""
+    scores = {
+        "name": found.name,
+        "rows": found.rows,
+        "mape": found.mape,
+        "median": found.median,
+        "bias": found.bias,
+        "max_error": abs(found.max_error or 0.0),
+        "rank_correlation": found.rank_correlation,
+        "coverage": found.coverage,
+        "widening": found.widening,
+        "left_out": found.left_out,
+    }
+    return present(scores)
+
+
+def group_json(found: Group) -> dict[str, Any]:
+    """The scores of a group; what it has none of is left out."""
+    scores = {
+        "name": found.name,
+        "rows": found.rows,
+        "mape": found.mape,
+        "aim": found.aim,
+        "median": found.median,
+        "bias": found.bias,
+        "rank_correlation": found.rank_correlation,
+        "coverage": found.coverage,
+        "width": found.width,
+    }
+    return present(scores)
+
+
+def halves(report: Report) -> list[tuple[str, Group]]:
+    """The rows by where the constants are from that their predictions go with: measured kernels alone, or chosen."""
+    kernels, chosen = split(report.scored)
+    found = (("kernels", KERNELS, kernels), ("chosen", CHOSEN, chosen))
+    return [(name, group_of(title, rows)) for name, title, rows in found if rows]
+
+
+def layouts_json(report: Report) -> dict[str, Any]:
+    """How well competing layouts are ranked; empty where none compete."""
+    found = contests(report.scored)
+    if found is None:
+        return {}
+    return {
+        "contests": found.contests,
+        "rows": found.rows,
+        "rank_correlation": found.correlation,
+        "ordered_pairs": found.ordered,
     }
 
 
@@ -69,13 +134,39 @@ def cells(found: Summary) -> tuple[str, ...]:
         share(found.max_error, sign=True),
         rank,
         "" if found.coverage is None else f"{found.coverage:.0%}",
+        "" if found.width is None else f"{found.width:.2f}",
         str(left) if left else "",
     )
+
+
+def group_cells(found: Group) -> tuple[str, ...]:
+    """The cells of a group, under `GROUP_HEADS`."""
+    return (
+        str(found.rows),
+        share(found.mape),
+        f"{found.aim:.0%}",
+        share(found.median),
+        share(found.bias, sign=True),
+        "" if found.rank_correlation is None else f"{found.rank_correlation:.3f}",
+        "" if found.coverage is None else f"{found.coverage:.0%}",
+        "" if found.width is None else f"{found.width:.2f}",
+    )
+
+
+def group_table(title: str, found: Sequence[Group]) -> list[str]:
+    """The lines of a table of groups."""
+    lines = [f"| {title} | {' | '.join(GROUP_HEADS)} |", "|---|" + "---:|" * len(GROUP_HEADS)]
+    return lines + [f"| {cell(one.name)} | {' | '.join(group_cells(one))} |" for one in found]
 
 
 def share(value: float | None, *, sign: bool = False) -> str:
     """A fraction in per cent; empty where there is none."""
     return "" if value is None else f"{value:{'+' if sign else ''}.1%}"
+
+
+def percent(value: float | None) -> str:
+    """A part in whole per cent; "none" where there is none."""
+    return "none" if value is None else f"{value:.0%}"
 
 
 def worst(report: Report, count: int) -> list[Scored]:
@@ -94,8 +185,8 @@ def reasons(report: Report) -> list[tuple[str, str, int]]:
     return [(source, reason, count) for (source, reason), count in found.most_common()]
 
 
-def show(console: Console, report: Report, count: int) -> None:
-    """Print the errors of every family, the worst rows and what is left out."""
+def show(console: Console, report: Report, count: int, by: Sequence[str] = ()) -> None:
+    """Print the errors of every family, or of other groups, the worst rows and what is left out."""
     from rich.text import Text
 
     console.print(Text(total(report), "italic"))
@@ -103,6 +194,12 @@ def show(console: Console, report: Report, count: int) -> None:
     for found in summaries(report):
         table.add_row(*cells(found))
     console.print(table)
+    for name in by:
+        console.print(Text(f"\nBy {name}", "italic"))
+        table = Table((name, *GROUP_HEADS), left=(name,))
+        for group in grouped(report.scored, name):
+            table.add_row(group.name, *group_cells(group))
+        console.print(table)
     if count and report.scored:
         console.print(Text("\nWorst rows", "italic"))
         words = ("quantity", "case")
@@ -127,12 +224,16 @@ def total(report: Report) -> str:
         return text
     inside = coverage(report.scored)
     text += f"; median absolute error {errors[rows // 2]:.1%}"
-    return text if inside is None else f"{text}; {inside:.0%} of measurements inside the 90% interval"
+    if inside is None:
+        return text
+    return f"{text}; {inside:.0%} of measurements inside the 90% interval, high over low {width(report.scored):.2f}"
 
 
-def markdown(report: Report, count: int) -> str:
+def markdown(report: Report, count: int, by: Sequence[str] = ()) -> str:
     """The same as Markdown tables."""
     lines = [f"{total(report)}.", "", *summary_table(summaries(report))]
+    for name in by:
+        lines += ["", *group_table(name, grouped(report.scored, name))]
     if count and report.scored:
         lines += ["", "| error | measured | predicted | quantity | case |", "|---:|---:|---:|---|---|"]
         lines += [
@@ -165,9 +266,11 @@ def as_csv(scored: Sequence[Scored]) -> str:
     """Every row that is scored, one a line."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("source", "case", "quantity", "measured", "predicted", "error", "low", "high"))
+    writer.writerow(("source", "case", "quantity", "measured", "predicted", "error", "low", "high", "chosen", *LABELS))
     for row in scored:
         numbers = (f"{row.measured:.6g}", f"{row.predicted:.6g}", f"{row.error:.4f}")
         interval = ("" if end is None else f"{end:.6g}" for end in (row.low, row.high))
-        writer.writerow((row.source, row.case, row.quantity, *numbers, *interval))
+        chosen = "" if row.chosen is None else f"{row.chosen:.4g}"
+        labels = (label(row.labels, name) if name in row.labels else "" for name in LABELS)
+        writer.writerow((row.source, row.case, row.quantity, *numbers, *interval, chosen, *labels))
     return out.getvalue()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -19,6 +19,9 @@ LARGEST_FILE = 100_000_000
 """Bytes."""
 MOST = 10**12
 """The largest whole number of a cell."""
+
+
+NO_NAMES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,15 @@ class TableRow:
         table: the name of its file, for messages.
         line: in the file.
         cells: by column, stripped; a column that the file lacks is as an empty cell.
+        label: the file of one's own that it is from; "" where the table is the file.
+        names: of columns in that file, where they are others.
     """
 
     table: str
     line: int
     cells: Mapping[str, str]
+    label: str = ""
+    names: Mapping[str, str] = field(default_factory=lambda: NO_NAMES)
 
     @property
     def id(self) -> str:
@@ -92,8 +99,9 @@ class TableRow:
 
     def fail(self, column: str, expected: str) -> NoReturn:
         """Raise the `InputError` of a cell that is not what was expected."""
+        place, name = self.label or self.table, self.names.get(column, column)
         raise UnreadableError(
-            f"{self.table}: line {self.line}: {column}: found {quote(self.text(column))}, expected {expected}"
+            f"{place}: line {self.line}: {name}: found {quote(self.text(column))}, expected {expected}"
         )
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..common.errors import InputError
 from ..runs.training_run import Run
 from ..systems.software import Software
-from .definitions import family_of, software_of
+from .definitions import software_of
+from .documents import document_of
 from .layout import layout_of
 from .models import model_of
 from .systems import system_of
@@ -31,20 +32,16 @@ def run_of(row: TableRow, *, memory_only: bool = False) -> Run:
     Raises:
         InputError: the row cannot be expressed.
     """
-    if not memory_only and "power limited" in row.text("hardware"):
-        raise InputError("the part runs under a power limit that no source tells")
-    family = family_of(row.family)
+    said = document_of(row)
     model = model_of(row)
     layout = layout_of(row, model, memory_only=memory_only)
-    system = with_kernels(system_of(row, family.figures, family.system), stack_of(row))
+    system = with_kernels(system_of(row, said.network), stack_of(row))
     software = software_of(row.text("framework"))
     values: dict[str, Any] = {
         **software.values,
         **(software.split_values if layout.plan.tp > 1 else {}),
         **(software.staged_values if layout.plan.pp > 1 else {}),
-        **family.values,
-        **family.model_values.get(row.text("model"), {}),
-        **family.by_precision.get(row.text("precision"), {}),
+        **said.values,
     }
 
     def run(plan: Plan) -> Run:
@@ -76,12 +73,8 @@ def fastest(run: Callable[[Plan], Run], plans: Iterable[Plan]) -> Run:
 
 
 def stack_of(row: TableRow) -> str:
-    """The profile of the kernels of a row's software; "" for the efficiencies of the system's file.
-
-    A family's own has a host that launches every kernel, which it does not in a row that says that graphs are recorded.
-    """
-    family = family_of(row.family).stack if "cuda graph" not in row.text("note").casefold() else ""
-    return family or software_of(row.text("framework")).stack
+    """The profile of the kernels of a row's software; "" for the efficiencies of the system's file."""
+    return document_of(row).stack or software_of(row.text("framework")).stack
 
 
 @lru_cache(maxsize=64)

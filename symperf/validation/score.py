@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, quote
@@ -12,8 +12,9 @@ from ..evaluation.uncertainty import LEVEL
 from . import tables
 from .case import Case, LeftOut, Scored
 from .faults import check_ids, contradicting
+from .labels import labels_of
 from .rows import PACKAGED, UnreadableError, read
-from .spread import ends
+from .spread import spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -160,7 +161,7 @@ def predict_case(case: Case) -> Scored | LeftOut:
         value = case.read(run)
         near = 1 / SUSPECT < value / case.measured < SUSPECT
         implied = 0.0 if near or case.implied is None else case.implied(run)
-        low, high = ends(run, case.quantity, value) or (None, None)
+        spread, labels = spread_of(run, case.quantity, value, case.kind), labels_of(case, run)
     except UnreadableError:
         raise
     except InputError as error:
@@ -173,7 +174,10 @@ def predict_case(case: Case) -> Scored | LeftOut:
         )
     if not 1 / FARTHEST < value / case.measured < FARTHEST:
         return LeftOut(case.source, case.case, f"it is over {FARTHEST} times off its prediction: is its unit right?")
-    return Scored(case.source, case.case, case.quantity, case.measured, value, case.labels, low, high)
+    found = Scored(case.source, case.case, case.quantity, case.measured, value, labels)
+    if spread is None:
+        return found
+    return replace(found, low=spread.low, high=spread.high, causes=spread.causes, chosen=spread.chosen)
 
 
 @dataclass(frozen=True)
@@ -191,6 +195,7 @@ class Summary:
             where all are equal.
         coverage: part of the rows with an interval whose measurement lies inside it; None without such rows.
         widening: the factor that would let intervals hold 90 % of their measurements; None without such rows.
+        width: the median of the intervals' high over low; None without such rows.
         left_out: rows by reason.
     """
 
@@ -203,6 +208,7 @@ class Summary:
     rank_correlation: float | None
     coverage: float | None
     widening: float | None
+    width: float | None
     left_out: dict[str, int]
 
 
@@ -218,10 +224,10 @@ def summary(name: str, report: Report) -> Summary:
     scored = [item for item in report.scored if item.source == name]
     left = Counter(item.reason for item in report.left_out if item.source == name)
     if not scored:
-        return Summary(name, 0, None, None, None, None, None, None, None, dict(left.most_common()))
+        return Summary(name, 0, None, None, None, None, None, None, None, None, dict(left.most_common()))
     errors = [item.error for item in scored]
     sizes = sorted(map(abs, errors))
-    middle = (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) / 2
+    middle = median(sizes)
     return Summary(
         name,
         len(scored),
@@ -232,6 +238,7 @@ def summary(name: str, report: Report) -> Summary:
         rank_correlation(scored),
         coverage(scored),
         widening(scored),
+        width(scored),
         dict(left.most_common()),
     )
 
@@ -240,6 +247,17 @@ def coverage(scored: Sequence[Scored]) -> float | None:
     """The part of the rows with an interval whose measurement lies inside it."""
     inside = [item.covered for item in scored if item.covered is not None]
     return sum(inside) / len(inside) if inside else None
+
+
+def median(sizes: Sequence[float]) -> float:
+    """The middle of sorted values."""
+    return (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) / 2
+
+
+def width(scored: Sequence[Scored]) -> float | None:
+    """The median of the intervals' high over low; None without an interval."""
+    found = sorted(row.high / row.low for row in scored if row.low and row.high)
+    return median(found) if found else None
 
 
 def widening(scored: Sequence[Scored], level: float = LEVEL) -> float | None:

@@ -6,9 +6,10 @@ import math
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
+from ..evaluation.causes import FIRST_TOKEN, TOKEN
 from ..infer.stack import Stack
 from ..models.catalogue import CATALOGUE
 from ..models.config_files import read_object
@@ -129,9 +130,8 @@ def express(row: TableRow) -> list[Expressed]:
             first, later = times_of(asked)
             return first if quantity == "prefill_s" else later
 
-        found.append(
-            Case(SOURCES[quantity], told, quantity, measured / 1e3, lambda: serving_of(asked).run, read, labels)
-        )
+        answer = (SOURCES[quantity], told, quantity, measured / 1e3, lambda: serving_of(asked).run, read, labels)
+        found.append(Case(*answer, kind=FIRST_TOKEN if quantity == "prefill_s" else TOKEN))
     return found
 
 
@@ -280,14 +280,18 @@ def _degree(row: TableRow, column: str) -> int:
 def _model(name: str, nvfp4: bool) -> Model:
     if not nvfp4:
         return Model.load(name)
-    path = CATALOGUE.path(name)
-    data = dict(read_object(path))
+    return make_model(f"{name}-nvfp4", str(CATALOGUE.path(name)), nvfp4_config(name), f"{name}-nvfp4")
+
+
+def nvfp4_config(name: str) -> dict[str, Any]:
+    """The configuration of NVIDIA's checkpoint in NVFP4 of a model of the catalogue."""
+    data = dict(read_object(CATALOGUE.path(name)))
     place = "text_config" if "quantization_config" in data.get("text_config", {}) else ""
     if place:
         data[place] = {**data[place], "quantization_config": known.ATTENTION_KEPT}
     else:
         data["quantization_config"] = known.ATTENTION_KEPT
-    return make_model(f"{name}-nvfp4", str(path), data, f"{name}-nvfp4")
+    return data
 
 
 @lru_cache(maxsize=512)
@@ -320,6 +324,12 @@ def serving_of(asked: ServedRow, acceptance: float = known.DRAFT_ACCEPTANCE) -> 
     )
 
 
+def limit_of(asked: ServedRow, serving: Serving) -> int:
+    """Sequences that a replica runs at once: those whose mean cache fits."""
+    room = serving.room(asked.script.drafts, memory_utilization=asked.utilization)
+    return int(room.budget() / (room.sequence - serving.cache_bytes("sequence") + serving.cache_bytes("mean")))
+
+
 @lru_cache(maxsize=2048)
 def loop_of(asked: ServedRow, acceptance: float = known.DRAFT_ACCEPTANCE) -> FiniteRun:
     """The run of a row's requests.
@@ -332,8 +342,7 @@ def loop_of(asked: ServedRow, acceptance: float = known.DRAFT_ACCEPTANCE) -> Fin
     from ..serve.steady import Steady
 
     serving, drafts = serving_of(asked, acceptance), asked.script.drafts
-    room = serving.room(drafts, memory_utilization=asked.utilization)
-    limit = int(room.budget() / (room.sequence - serving.cache_bytes("sequence") + serving.cache_bytes("mean")))
+    limit = limit_of(asked, serving)
     if limit < 1:
         raise InputError(NO_ROOM)
     engine = serving.engine(drafts)

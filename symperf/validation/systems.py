@@ -14,18 +14,17 @@ if TYPE_CHECKING:
     from .rows import TableRow
 
 
-def system_of(row: TableRow, values: Mapping[str, float | str] | None = None, default: str = "") -> System:
+def system_of(row: TableRow, values: Mapping[str, float | str] | None = None) -> System:
     """The system of a row.
 
     Args:
         row: its column `hw_key` (or `system`) is a name or an alias of the catalogue, or the path of a .toml.
         values: figures that replace the system's, as its file would have them.
-        default: the system of a row whose `hw_key` is empty; "" refuses it.
 
     Raises:
         InputError: there is no such system, or the row names none.
     """
-    name = row.text("hw_key") or row.text("system") or default
+    name = row.text("hw_key") or row.text("system")
     if not name:
         raise InputError("the row names no hw_key")
     return _system(name, tuple(sorted((values or {}).items())))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .documents import filled
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 TABLES = {
     "training.csv": "training",
+    "steps.csv": "steps",
     "memory.csv": "memory",
     "adapters.csv": "memory",
     "inference.csv": "inference",
@@ -33,18 +36,19 @@ def columns_of(table: str) -> Columns:
 
 
 def expresser(table: str) -> Callable[[TableRow], list[Expressed]]:
-    """The function that makes cases of a row of a table."""
-    found: Callable[[TableRow], list[Expressed]] = _module(table).express
-    return found
+    """The function that makes cases of a row of a table, with what its document says."""
+    express: Callable[[TableRow], list[Expressed]] = _module(table).express
+    return lambda row: express(filled(row))
 
 
 def source_of(row: TableRow) -> str:
-    """What the errors of a row are grouped by: its family; memory apart from times, and references by their table."""
+    """What the errors of a row are grouped by: its family, memory and what set constants apart; references by table."""
     if row.table.startswith("reference_"):
         return row.table.removesuffix(".csv")
     if row.table == "serving.csv":
         return "serving"
-    return f"{row.family} memory" if TABLES.get(row.table) == "memory" else row.family
+    family = f"{row.family} memory" if TABLES.get(row.table) == "memory" else row.family
+    return f"{family} (calibration)" if row.text("use") == "calibration" else family
 
 
 def _module(table: str) -> Any:

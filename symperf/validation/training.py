@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..codegen.interpret import floats
-from ..codegen.interpret import run as interpreted
 from ..common.errors import InputError
 from .case import Case
-from .definitions import family_of
+from .documents import document_of
+from .flop_counts import convention_of, counted_flops
 from .layout import layout_of
 from .models import model_of
 from .rows import Columns
 from .runs import run_of
+from .tables import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +31,7 @@ COLUMNS = Columns(
         *DESCRIPTION,
         *DEGREES,
         *MEASURED,
+        "sequence_parallel",
         *("use", "params_b", "hardware", "global_batch_seqs", "precision", "recompute", "task", "primary_metric"),
         *("value", "unit", "tflops_definition", "hfu_pct", "peak_mem_GiB", "peak_mem_GB", "framework", "source"),
         *("source_locator", "url", "note", "family", "lora_rank", "lora_targets", "base_precision"),
@@ -46,6 +47,8 @@ def express(row: TableRow) -> list[Expressed]:
     Raises:
         InputError: the row cannot be expressed, or states nothing that is predicted.
     """
+    if left_out := document_of(row).left_out:
+        raise InputError(left_out)
     quantity, measured, read = measurement(row)
     labels = {
         name: row.text(name) for name in ("model", "hw_key", "precision", "recompute", "framework", "num_devices")
@@ -55,12 +58,12 @@ def express(row: TableRow) -> list[Expressed]:
         return run_of(row)
 
     def implied(found: BaseRun) -> float:
-        share = flops(found, row) / step_time(found, row) / found.bound["matrix_rate"][0]
+        share = counted_flops(found, row, "model") / step_time(found, row) / found.bound["matrix_rate"][0]
         ratio = read(found) / measured
         return share * (ratio if quantity == "time_s" else 1 / ratio)
 
     doubted = None if quantity == "layer_time_s" else implied
-    return [Case(row.family, describe_row(row), quantity, measured, run, read, labels, doubted)]
+    return [Case(source_of(row), describe_row(row), quantity, measured, run, read, labels, doubted)]
 
 
 def describe_row(row: TableRow) -> str:
@@ -93,14 +96,21 @@ def measurement(row: TableRow) -> tuple[str, float, Callable[[BaseRun], float]]:
     if value := row.number("samples_per_s"):
         return "samples_per_s", value, lambda run: run.bound["batch"][0] / step_time(run, row)
     if value := row.number("tflops_per_device"):
-        return "tflops_per_device", value, lambda run: flops(run, row) / step_time(run, row) / 1e12
+        return "tflops_per_device", value, rate_of(row, 1e12)
     if value := row.number("mfu_pct"):
-        return (
-            "mfu",
-            value / 100,
-            lambda run: flops(run, row) / step_time(run, row) / run.bound["matrix_rate"][0],
-        )
+        rate = rate_of(row)
+        return "mfu", value / 100, lambda run: rate(run) / run.bound["matrix_rate"][0]
     raise InputError("the row gives no time, rate or utilisation")
+
+
+def rate_of(row: TableRow, unit: float = 1.0) -> Callable[[BaseRun], float]:
+    """How a run tells the FLOP/s of a device as the row's source counts them.
+
+    Raises:
+        InputError: how it counts is not known.
+    """
+    convention = convention_of(row)
+    return lambda run: counted_flops(run, row, convention) / step_time(run, row) / unit
 
 
 def step_time(run: BaseRun, row: TableRow) -> float:
@@ -114,20 +124,6 @@ def step_time(run: BaseRun, row: TableRow) -> float:
 def tokens(run: BaseRun, quantity: str) -> float:
     """Tokens of a step, in all or on each device."""
     return run.value("tokens") / (run.value("devices") if quantity.endswith("_per_device") else 1)
-
-
-def flops(run: BaseRun, row: TableRow) -> float:
-    """FLOPs of a step on each device, as the row's source counts them."""
-    counted = family_of(row.family).counted
-    name = "hardware_flops" if counted == "hardware" else "model_flops"
-    sizes = model_of(row).sizes
-    inputs = {name: value for name, (value, _) in run.bound.items()} | {"num_layers": float(sizes["num_layers"])}
-    program = run.compiled.program
-    total = float(interpreted(program, inputs, floats())[program.outputs[name]])
-    if counted == "causal":
-        pairs = inputs["batch"] * inputs["sequence"] ** 2
-        total -= 6 * sizes["num_layers"] * sizes["num_attention_heads"] * sizes["head_dim"] * pairs
-    return total / run.value("devices")
 
 
 def layer_time(run: BaseRun, part: int) -> float:

@@ -14,7 +14,6 @@ from support.strategies import exact_points, expressions
 
 from symperf.codegen.interpret import arrays, exact, floats, run
 from symperf.codegen.lower import LoweringError, lower
-from symperf.codegen.replacement import Replacement
 from symperf.formulas.language.atoms import Max, Min, ceil_div, ring_share
 
 if TYPE_CHECKING:
@@ -181,16 +180,19 @@ def test_outputs_are_independent_of_one_another(expr: Any, points: dict[Any, Fra
     assert run(alone, names, floats())[alone.outputs["z"]] == run(beside, names, floats())[beside.outputs["z"]]
 
 
-@given(expressions, expressions)
-def test_a_replacement_is_that_of_sympy(expr: Any, other: Any) -> None:
-    """Of a symbol and of a whole part, in expressions that are asked for one after the other."""
-    rule = {x: z + 1, **({expr.args[0]: y} if expr.args and not expr.args[0].is_Number else {})}
-    replace = Replacement(rule)
-    for each in (expr, other, expr * other, expr):
-        assert replace(each) == sympy.sympify(each).xreplace(rule)
-
-
 def test_what_stands_for_a_symbol_is_lowered_in_its_place() -> None:
     program = lower([(y, 2 * x * z)], {"out": y + x}, stand_for={x: sympy.S.One})
     assert set(program.inputs) == {"z"}
     assert program.text() == lower([(y, 2 * z)], {"out": y + 1}).text()
+
+
+def test_operations_of_functions_are_told_from_powers_and_sums() -> None:
+    """A function may raise to what is no number; its name is no other kind of part."""
+
+    class raise_to(sympy.Function):  # noqa: N801
+        operation = "power"
+
+    expr = raise_to(x, y) + x**2 + raise_to(x, 2)
+    assert _value(expr, floats(), x=3, y=4) == 81 + 9 + 9
+    program = lower([], {"out": expr, "same": 1 + expr}, share=True)
+    assert run(program, {"x": 3, "y": 4}, floats())[program.outputs["same"]] == 100

@@ -30,7 +30,7 @@ def test_text_names_values() -> None:
     """One line an instruction, with the names of its value."""
     half = sympy.Symbol("half")
     lines = lower([(half, x / 2)], {"z": half, "y": half, "a": x}).text().splitlines()
-    assert lines == ["%0 = input x  ; a", "%1 = constant 2", "%2 = divide %0 %1", "%3 = let %2  ; z, y, let half"]
+    assert lines == ["%0 = constant 2", "%1 = input x  ; a", "%2 = divide %1 %0", "%3 = let %2  ; z, y, let half"]
 
 
 GOOD: dict[str, Any] = {

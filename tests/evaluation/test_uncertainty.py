@@ -14,7 +14,19 @@ from support.paths import GOLDEN
 
 import symperf as sf
 from symperf.common.errors import InputError
+from symperf.evaluation.causes import (
+    CAUSES,
+    HOST,
+    IMBALANCE,
+    KERNELS,
+    NETWORK,
+    REST,
+    SOFTWARE,
+    cause_of,
+    scatter_of,
+)
 from symperf.evaluation.uncertainty import spreads
+from symperf.systems.system import catalogue_names
 from symperf.validation.inference_references import STACK
 
 if TYPE_CHECKING:
@@ -33,19 +45,60 @@ def runs() -> list[BaseRun]:
 
 
 @pytest.mark.parametrize("place", range(3))
-def test_ends_are_those_of_one_symbol_at_a_time_in_quadrature(place: int) -> None:
+def test_each_cause_is_its_symbols_alone_in_quadrature_and_the_ends_are_all_causes(place: int) -> None:
     run = runs()[place]
     found, time = run.interval(), run.value("time")
-    up = down = 0.0
+    steps: dict[str, list[tuple[float, float]]] = {}
     for name, ends in spreads(run).items():
-        moved = [math.log(run.bind(**{name: end}).value("time") / time) for end in ends]
         if name == "matrix_efficiency" and run.plan.precision == "fp8":
             continue
-        up, down = up + max(0, *moved) ** 2, down + min(0, *moved) ** 2
-    if run.plan.precision != "fp8":
-        assert found.high == pytest.approx(time * math.exp(math.sqrt(up)), rel=1e-9)
-        assert found.low == pytest.approx(time * math.exp(-math.sqrt(down)), rel=1e-9)
+        moved = [math.log(run.bind(**{name: end}).value("time") / time) for end in ends]
+        steps.setdefault(cause_of(name), []).append((-min(0.0, *moved), max(0.0, *moved)))
+    for cause in (NETWORK, HOST) if run.plan.precision == "fp8" else (KERNELS, NETWORK, HOST):
+        own = steps.get(cause, [])
+        assert found.causes[cause][0] == pytest.approx(math.hypot(*(down for down, _ in own)), rel=1e-9)
+        assert found.causes[cause][1] == pytest.approx(math.hypot(*(up for _, up in own)), rel=1e-9)
+    down, up = (math.hypot(*(pair[side] for pair in found.causes.values())) for side in (0, 1))
+    assert found.high == pytest.approx(time * math.exp(up), rel=1e-12)
+    assert found.low == pytest.approx(time * math.exp(-down), rel=1e-12)
     assert found.low < found.value == time < found.high
+
+
+def test_the_rest_is_that_of_the_kind_of_answer_and_software_counts_where_it_was_not_measured() -> None:
+    train, infer, _ = runs()
+    assert train.interval().causes[REST] == (scatter_of("training").below, scatter_of("training").above)
+    assert train.interval().causes[SOFTWARE] == (scatter_of("training").software,) * 2
+    assert infer.interval().causes[REST] == (scatter_of("inference").below, scatter_of("inference").above)
+    assert infer.interval().causes[SOFTWARE] == (0.0, 0.0)  # vLLM's kernels were measured on an H100
+    other = infer.swap(stack="fastertransformer").interval()
+    assert other.causes[SOFTWARE] == (scatter_of("inference").software,) * 2
+    assert scatter_of("token", "nobody") == scatter_of("token")
+
+
+def test_the_steps_that_the_rest_is_from_are_of_a_software_that_was_measured() -> None:
+    plan = sf.Plan(pp=2, micro_batch=1, recompute="full")
+    run = sf.training("gpt-22b", "a100-80gb-sxm", plan, batch=8, sequence=1024, stack="megatron-deepspeed")
+    assert run.interval().causes[SOFTWARE] == (0.0, 0.0)
+    assert run.swap(system="h100-sxm").interval().causes[SOFTWARE][0] > 0
+    assert run.swap(stack="megatron-core-2026").interval().causes[SOFTWARE][0] > 0
+
+
+def test_mixtures_alone_have_a_spread_of_their_routing_unless_it_is_stated() -> None:
+    plan = sf.Plan(ep=8, dp=8)
+    run = sf.training("mixtral-8x7b", "h100-sxm", plan, batch=64, sequence=2048)
+    assert run.interval().causes[IMBALANCE][1] > 0
+    assert run.bind(token_imbalance=1.1).interval().causes[IMBALANCE] == (0.0, 0.0)
+    assert runs()[0].interval().causes[IMBALANCE] == (0.0, 0.0)
+
+
+def test_every_symbol_with_a_spread_is_of_one_cause() -> None:
+    """Each of the catalogue: none but what kernels reach falls to the kernels."""
+    names = {name for each in catalogue_names() for name, q in sf.System.load(each).quantities.items() if q.low}
+    known = {cause: {name for name in names if cause_of(name) == cause} for cause in CAUSES}
+    assert {"scale_up_efficiency", "domain_efficiency", "switch_efficiency", "scale_out_latency"} <= known[NETWORK]
+    assert {"launch_latency"} <= known[HOST]
+    assert not any(name.startswith(("scale_", "host_")) for name in known[KERNELS])
+    assert set.union(*known.values()) == names
 
 
 def test_a_symbol_bound_to_another_value_keeps_its_relative_spread() -> None:
@@ -85,10 +138,13 @@ def test_a_factor_that_widens_nothing_is_told(factor: float) -> None:
         runs()[0].interval().widened(factor)
 
 
-def test_without_spreads_an_interval_is_a_point() -> None:
+def test_without_spreads_an_interval_is_what_other_software_and_the_rest_leave() -> None:
     run = runs()[0]
     fixed = run.bind(**{name: run.bound[name][0] for name in spreads(run)}).interval()
-    assert (fixed.low, fixed.high, fixed.effects) == (fixed.value, fixed.value, ())
+    scatter = scatter_of("training")
+    assert fixed.effects == ()
+    assert fixed.high == pytest.approx(fixed.value * math.exp(math.hypot(scatter.above, scatter.software)))
+    assert fixed.low == pytest.approx(fixed.value * math.exp(-math.hypot(scatter.below, scatter.software)))
 
 
 @given(st.sampled_from(range(2)), st.sampled_from(["time", "tokens_per_s"]))
@@ -136,6 +192,8 @@ def test_the_command_line_prints_it_when_asked(call: Any) -> None:
     assert data["interval"]["level"] == 0.9
     assert low < data["time_s"] < high
     assert data["interval"]["effects"][0]["name"] in runs()[0].quantities()
+    assert set(data["interval"]["causes"]) == set(CAUSES)
+    assert all(down <= 1 <= up for down, up in data["interval"]["causes"].values())
     code, out, _ = call([*TRAIN, "--json"])
     assert json.loads(out)["interval"] is None
     code, out, _ = call([*TRAIN, "--interval"])

@@ -201,6 +201,60 @@ def test_adapters_are_fields_of_the_plan(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("gradient_checkpointing: true", ("full", None)),
+        ("gradient_checkpointing: offload", ("full", "activations")),
+        ("gradient_checkpointing: true\nactivation_offloading: legacy", ("full", "activations")),
+        ("activation_offloading: true", (None, "activations")),
+    ],
+)
+def test_activations_on_the_host_are_recomputed_only_where_the_file_says_so(
+    tmp_path: Path, text: str, told: tuple[str | None, str | None]
+) -> None:
+    path = tmp_path / "a.yml"
+    path.write_text(f"base_model: meta-llama/Llama-2-7b-hf\nmicro_batch_size: 1\n{text}\n", encoding="utf-8")
+    fields = sf.read_framework(path).fields
+    assert (fields.get("recompute"), fields.get("offload")) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "precision"),
+    [
+        ("bf16: false\ntf32: true", "tf32"),
+        ("bf16: false", "fp32"),
+        ("bf16: true\ntf32: true", "bf16"),
+        ("float32: true", "fp32"),
+    ],
+)
+def test_products_in_32_bits_are_rounded_where_the_file_says_so(tmp_path: Path, text: str, precision: str) -> None:
+    """tf32 tells how products of 32 bits run, and nothing of those of 16."""
+    path = tmp_path / "a.yml"
+    path.write_text(f"base_model: meta-llama/Llama-2-7b-hf\nmicro_batch_size: 1\n{text}\n", encoding="utf-8")
+    assert sf.read_framework(path).fields["precision"] == precision
+    text = text.replace("float32: true", "bf16: false")
+    path.write_text(f"model_name_or_path: meta-llama/Llama-2-7b-hf\nfinetuning_type: full\n{text}\n", encoding="utf-8")
+    assert sf.read_framework(path).fields["precision"] == precision
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "frozen"),
+    [
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "", "vision,projector"),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "freeze_vision_tower: false", "projector"),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "freeze_language_model: true", "vision,projector,language"),
+        ("meta-llama/Llama-2-7b-hf", "", None),
+        ("meta-llama/Llama-2-7b-hf", "freeze_vision_tower: true", None),
+    ],
+)
+def test_encoders_are_frozen_by_default(tmp_path: Path, model: str, text: str, frozen: str | None) -> None:
+    """LLaMA-Factory trains towers and projectors only where its file says so, and ignores them in models without."""
+    path = tmp_path / "l.yaml"
+    path.write_text(f"model_name_or_path: {model}\nfinetuning_type: full\nbf16: true\n{text}\n", encoding="utf-8")
+    assert sf.read_framework(path).fields.get("freeze") == frozen
+
+
 def test_every_option_that_is_written_is_read() -> None:
     """Each option of the emitters is known to the readers."""
     from symperf.frameworks import bridge, megatron
@@ -333,6 +387,8 @@ BAD: list[tuple[str, str, list[str], str]] = [
     ("f.txt", MEGATRON.replace("--vocab-size 32000", ""), [], "describes a model without --vocab-size"),
     ("f.txt", MEGATRON.replace("--swiglu", ""), [], "name the model"),
     ("f.txt", MEGATRON + "--multi-latent-attention\n", [], "name it before the options"),
+    ("f.txt", MEGATRON + "--fp32-residual-connection\n", [], "but a residual stream in 32 bits is not modelled"),
+    ("f.yml", AXOLOTL + "activation_offloading: disk\n", [], "activation_offloading: found 'disk', expected true"),
     ("f.txt", MEGATRON + "'", [], "not a command line"),
     ("f.txt", "--bf16 --micro-batch-size 1\n", ["--devices", "8"], "names no model that is known"),
     ("f.txt", "model.tensor_model_parallel_size=2\nmodel.oops\n", [], "found"),

@@ -39,7 +39,7 @@ ALLOWED = {
     ),
     "checking": "common models runs",
     "plan_search": "analysis common models operations plans runs spending systems train train.memory train.step",
-    "serve": "analysis common infer models operations plans runs systems train",
+    "serve": "analysis common evaluation infer models operations plans runs systems train",
     "technology.allocation": "common derive runs systems technology",
     "plan_search.inference": "analysis common infer models plan_search plans runs serve spending systems",
     "plan_search.technologies": "common models plan_search plans runs systems train",

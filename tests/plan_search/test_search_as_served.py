@@ -91,3 +91,22 @@ def test_questions_that_no_plan_answers_are_refused(how: dict[str, Any], text: s
     with pytest.raises(InputError) as error:
         _search(**how)
     assert text in str(error.value)
+
+
+OWNED = {
+    "price": 30000.0,
+    "lifetime": 4 * 365 * 86400.0,
+    "electricity_price": 3e-8,
+    "facility_overhead": 1.3,
+    "power": 700,
+}
+
+
+def test_drafted_tokens_on_owned_devices_have_no_dollars() -> None:
+    """These pay for electricity, and joules are not told of drafted tokens; hours that are rented are as long."""
+    asked: dict[str, Any] = {"acceptance": 0.7, "stack": "vllm-0.24", "require": {"draft_length": [2]}, "top": 1}
+    asked["draft"] = draft_of(SMALL, "llama-3.2-1b")
+    assert _search(**asked).winner.measures["cost_per_million_output_tokens"] > 0
+    assert _search(**asked, values=OWNED).winner.measures["cost_per_million_output_tokens"] is None
+    with pytest.raises(InputError, match="by: joules are not told of drafted tokens"):
+        _search(**asked, values=OWNED, by="cost")

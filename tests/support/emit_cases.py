@@ -48,6 +48,8 @@ MEGATRON: dict[str, Any] = {
     "--optimizer": ["adam", "sgd", "muon", "dist_muon"],
     "--optimizer-cpu-offload": bool,
     "--cpu-offloading-num-layers": int,
+    "--fine-grained-activation-offloading": bool,
+    "--offload-modules": ("attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm", "expert_fc1", "moe_act"),
 }
 VLLM: dict[str, Any] = {
     "--tensor-parallel-size": int,

@@ -102,7 +102,7 @@ def test_measured_steps_of_small_work_are_met() -> None:
     """540 steps of Megatron-DeepSpeed; `benchmarks/calibration/host.py` fitted the profile to them."""
     run = step({}, stack="megatron-deepspeed")
     with script("host") as host:
-        steps = host.Steps(host.read("steps.csv"))
+        steps = host.Steps(host.read(host.STEPS))
         with_host = steps.predicted(tuple(run.bound[name][0] for name in host.NAMES))
         without = steps.predicted((0.0, 0.0))
     assert abs(with_host / steps.measured - 1).mean() < 0.07

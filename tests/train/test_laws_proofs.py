@@ -16,7 +16,7 @@ from support.points import ARCHITECTURES, directions, structure
 from support.strategies import structures
 
 from symperf.formulas.language.discipline import judge
-from symperf.formulas.language.symbols import SYMBOLS
+from symperf.formulas.language.symbols import SYMBOLS, overlap_pp, vpp
 from symperf.operations.schedule import Idle, Op, closed_form, terms, time_of
 from symperf.train.memory.footprint import footprint
 from symperf.train.step.step import TrainingStep
@@ -95,9 +95,12 @@ def test_any_architecture_is_proved_monotone_in_every_resource(of: Structure) ->
 @few
 @given(structures)
 def test_gpipe_takes_the_time_of_1f1b(of: Structure) -> None:
-    """They differ in memory alone."""
-    gpipe, one = (dataclasses.replace(of, schedule=schedule) for schedule in ("gpipe", "1f1b"))
-    assert closed_form(TrainingStep(gpipe).tree()) == closed_form(TrainingStep(one).tree())
+    """They differ in memory alone, where no transfer between stages hides beside a pass."""
+    times = []
+    for schedule in ("gpipe", "1f1b"):
+        time = closed_form(TrainingStep(dataclasses.replace(of, schedule=schedule)).tree())
+        times.append(time.xreplace({overlap_pp: sympy.S.Zero, vpp: sympy.S.One}))
+    assert times[0] == times[1]
 
 
 @pytest.mark.parametrize("model", ARCHITECTURES)

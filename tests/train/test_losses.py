@@ -82,3 +82,11 @@ def test_an_unknown_kind_is_one_line(call: Any) -> None:
     code, out, err = call(["train", "gpt2", "-s", "h100-sxm", "--batch", "1", "--sequence", "128", "--loss", "fusd"])
     assert (code, out) == (2, "")
     assert "fused" in err
+
+
+def test_logits_of_a_cut_loss_count_twice_in_hfu() -> None:
+    """The backward pass makes them again; those of other kinds are there, or have had their backward pass."""
+    for kind in KINDS:
+        run = step(kind)
+        again = run.value("hardware_flops") - run.value("model_flops")
+        assert again == (2 * 8192 * 256000 * 2304 if kind == "cut" else 0)

@@ -216,12 +216,15 @@ def test_modules_run_once_a_micro_batch_on_the_last_stage() -> None:
 
 @pytest.mark.parametrize("recompute", ["none", "full"])
 def test_activations_of_a_module(recompute: str) -> None:
-    """Inputs of its norms and products, its layer's, and its logits; recomputed, only what it reads, and the logits."""
+    """Inputs of its norms and products, its layer's, and its logits; recomputed, only what it reads, and the logits.
+
+    While its backward pass runs, a module has 5 tensors more than a layer, of which it kept 2 and the layer 1.
+    """
     run, none = (step(modules=count, recompute=recompute) for count in (1, 0))
     stream, logits = 512 * H * 2, 512 * VOCABULARY * 4
     added = run.memory_terms()["activations"] - none.memory_terms()["activations"]
     if recompute == "full":
-        assert added == 2 * stream + logits
+        assert added == (2 + 5 - 2 + 1) * stream + logits
     else:
         deeper = dataclasses.replace(
             without_head(V3),
@@ -233,6 +236,22 @@ def test_activations_of_a_module(recompute: str) -> None:
         )
         layer = step(deeper).memory_terms()["activations"] - none.memory_terms()["activations"]
         assert added == pytest.approx(layer + 5 * stream + logits)
+
+
+def test_parts_of_the_layer_of_a_module_are_computed_again() -> None:
+    """Its shared expert as those of the layers, in HFU too; and its logits lie among those of the last stage."""
+    plan = {"recompute": "selective", "recompute_modules": "shared_experts", "attention": "flash"}
+    run, none = (step(modules=count, batch=8, **plan) for count in (1, 0))
+    again, of_layers = (each.value("hardware_flops") - each.value("model_flops") for each in (run, none))
+    shared = 8 * 512 * 2 * 3 * H * WIDTH
+    assert of_layers == pytest.approx(58 * shared, rel=1e-12)
+    assert again == pytest.approx(59 * shared, rel=1e-12)
+    # Of 6 bytes a logit that the head needs 4 are kept, under GPipe of each of 8 micro-batches, and so of a module's.
+    for schedule, more in (("1f1b", 4 / 6), ("gpipe", 8 * 4 / (8 * 4 + 2))):
+        held = [step(modules=count, **{**UNEVEN, "schedule": schedule}).stage_memory()[-1] for count in (1, 0)]
+        ratio = (held[0]["logits"] - held[1]["logits"]) / held[1]["logits"]
+        assert ratio == pytest.approx(more, rel=1e-12)
+        assert held[0]["logits"] < held[0]["activations"]
 
 
 # What is asked ------------------------------------------------------------------------------------------------------

@@ -141,6 +141,20 @@ def test_selective_recomputation_alone_is_the_core_of_attention() -> None:
     assert one.value("time") == other.value("time") > make().value("time")
 
 
+def test_the_input_of_a_recomputed_layer_is_held_once() -> None:
+    """What is computed again comes beside the input that a layer keeps: with one layer no more is held than without."""
+    for sizes in ({}, {"num_layers": 1}):
+        plan = {"loss": "cut", "tp": 2, **sizes}
+        saved, held, layer = (
+            [make(recompute=way, **plan).value(name) for way in ("full", "none")]
+            for name in ("saved_activations", "memory/activations", "memory/workspace/framework")
+        )
+        assert layer == [0, 0]
+        assert held[1] == saved[1]
+        layers = sizes.get("num_layers", 32)
+        assert held[0] - saved[0] == pytest.approx((saved[1] - saved[0]) / layers, rel=1e-9)
+
+
 def test_all_modules_are_nearly_full_recomputation() -> None:
     """Time and memory lie between none and full, and more modules never keep more nor take less."""
     model = {"model": "deepseek-v2-lite", "dp": 8}
@@ -169,6 +183,17 @@ def test_operations_keep_every_second_product() -> None:
     assert make(recompute_modules="op").value("hfu") / make().value("hfu") < make(recompute="full").value(
         "hfu"
     ) / make().value("mfu")
+
+
+@pytest.mark.parametrize("kind", ["ring", "all-gather"])
+def test_operations_keep_attention_over_parts_of_a_sequence_too(kind: str) -> None:
+    """What a ring sends and merges, or what is gathered, is no more computed again than attention is."""
+    run = make(cp=4, cp_kind=kind, recompute_modules="op")
+    again = {
+        row.name.removeprefix("layer/").removesuffix("/recompute") for row in run.table() if "recompute" in row.name
+    }
+    assert again >= {"attention/norm", "attention/qkv", "mlp/up"}
+    assert not [name for name in again if any(part in name for part in ("flash", "ring", "merge", "context"))]
 
 
 @pytest.mark.parametrize(
@@ -233,6 +258,16 @@ def test_the_host_keeps_gradients_and_drives_keep_state() -> None:
     assert drives.value("time") - both.value("time") < 2 * state / 3e9 < drives.value("time")
     slower = make(**plan, offload="gradients,optimizer", nvme="optimizer", nvme_bandwidth=1e9)
     assert slower.value("time") - drives.value("time") == pytest.approx(2 * state * (1 / 1e9 - 1 / 3e9), rel=0.01)
+
+
+@pytest.mark.parametrize(("zero", "whole"), [(0, True), (1, True), (2, False)])
+def test_gradients_that_are_not_sharded_leave_with_the_last_micro_batch(zero: int, whole: bool) -> None:
+    """DeepSpeed's ZeRO-1 adds them up on the device and hands their sums over; of one micro-batch nothing is added."""
+    plan = {"dp": 2, "zero": zero, "offload": "gradients,optimizer", **HOST}
+    several, one = make(**plan, batch=8), make(**plan, batch=2)
+    held = [sum(v for name, v in run.memory_terms().items() if name.startswith("gradients/")) for run in (several, one)]
+    assert held == [4 * 8_030_261_248 if whole else 0, 0]
+    assert several.value("term/offload/gradients/count") == (1 if whole else 4) * several.plan.pp
 
 
 # Stages -------------------------------------------------------------------------------------------------------------

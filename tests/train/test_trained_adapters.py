@@ -303,3 +303,16 @@ def test_an_optimizer_in_the_backward_pass_keeps_the_gradients_of_one_layers_ada
     )
     name = "gradients/adapters"
     assert at_once.memory_terms()[name] == pytest.approx(later.memory_terms()[name] / 32, rel=1e-12)
+
+
+@pytest.mark.parametrize("dora", [False, True])
+def test_gradients_of_whole_matrices_are_summed_where_each_rank_sees_its_own_tokens(*, dora: bool) -> None:
+    """Beside columns that is the matrix into the rank, beside rows the one out of it; once a step, in 32 bits."""
+    plan = {"lora_rank": 16, "lora_targets": "q,v,o,down", "tp": 4, "dora": dora}
+    work = {"batch": 8, "sequence": 512}
+    run = run_of(work=work, sequence_parallel=True, **plan)
+    into, out = 2 * 4096 * 16, 2 * 4096 * 16
+    magnitudes = 2 * 4096 if dora else 0
+    assert run.value("term/gradients/adapters/message") == 4 * 32 * (into + out + magnitudes)
+    assert run.value("term/gradients/adapters/count") == 1
+    assert "gradients/adapters" not in {row.name for row in run_of(work=work, **plan).table()}

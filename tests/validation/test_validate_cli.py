@@ -13,6 +13,9 @@ from symperf.cli import main
 if TYPE_CHECKING:
     from pathlib import Path
 
+ALWAYS = ("rows", "mape", "median", "bias", "max_error")
+"""Keys of a source that are always there."""
+
 
 def _refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["validate", *arguments]) == 2
@@ -27,6 +30,35 @@ def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert [source["name"] for source in found["sources"]] == ["KORTH"]
     assert len(found["rows"]) == 9
+
+
+def _nulls(value: object, place: str = "") -> list[str]:
+    if isinstance(value, dict):
+        return [found for name, each in value.items() for found in _nulls(each, f"{place}.{name}")]
+    if isinstance(value, list):
+        return [found for each in value for found in _nulls(each, f"{place}[]")]
+    return [place] if value is None else []
+
+
+def test_json_has_no_null_and_sums(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a family with nothing scored, of one row, of memory without intervals, and of all together."""
+    folder(tmp_path, [TRAINING, TRAINING | {"id": "NONE-1", "model": "nobody"}])
+    memory = {name: TRAINING[name] for name in ("id", "model", "hw_key", "num_devices", "tp", "pp", "seq_len_tokens")}
+    folder(tmp_path, [memory | {"metric": "memory", "value": "60", "unit": "GB"}], "memory.csv")
+    assert main(["validate", "--data", str(tmp_path), "--by", "device", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert _nulls(found) == []
+    assert [source["name"] for source in found["sources"]] == ["MINE", "MINE memory"]
+    assert all(source[name] is not None for source in found["sources"] for name in ALWAYS)
+    assert found["unscored"][0]["name"] == "NONE"
+    assert sum(found["unscored"][0]["left_out"].values()) == 1
+    assert main(["validate", "--data", str(folder(tmp_path, [TRAINING | {"model": "nobody"}])), "--json"]) == 0
+    capsys.readouterr()
+    (tmp_path / "memory.csv").unlink()
+    assert main(["validate", "--data", str(tmp_path), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert _nulls(found) == []
+    assert found["sources"] == []
 
 
 def test_a_users_folder_is_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +13,9 @@ from symperf.common.errors import InputError
 from symperf.validation import inference as expressed
 from symperf.validation import inference_memory, tables
 from symperf.validation.case import Case, LeftOut
+from symperf.validation.documents import filled
 from symperf.validation.inference_definitions import BERT_TOKENS, METRICS, SOFTWARE, micro_batch_of, software_of
 from symperf.validation.inference_formats import GGUF, Q4_K, Q4_K_M_SIX, Q6_K
-from symperf.validation.inference_load import closed_loop
 from symperf.validation.rows import PACKAGED, TableRow, read
 from symperf.validation.score import cases, predict_case
 
@@ -245,46 +244,37 @@ def test_memory_of_an_inference_has_its_lengths_in_the_note() -> None:
 @pytest.fixture(scope="module")
 def server() -> Serving:
     model, system = Model.load("llama-2-7b"), System.load("a100-80gb-sxm")
-    return serving(model, system, Plan(precision="fp16"), prompt=1024, generate=128, stack="tensorrt-llm-0.9")
-
-
-def test_one_request_in_flight_is_a_batch_of_one(server: Serving) -> None:
-    alone, found = run(batch=1, prompt=1024, generate=128), closed_loop(server, 1)
-    assert found.prefill_s == pytest.approx(alone.value("prefill"), rel=1e-6)
-    assert found.time_per_token_s == pytest.approx(alone.value("time_per_token"), rel=2e-3)
-    assert found.tokens_per_s == pytest.approx(alone.value("tokens_per_s"), rel=2e-3)
-
-
-def test_laws_of_the_closed_loop(server: Serving) -> None:
-    found = [closed_loop(server, requests) for requests in (1, 2, 4, 8, 16, 32, 64, 128, 512)]
-    for requests, loop in zip((1, 2, 4, 8, 16, 32, 64, 128, 512), found, strict=True):
-        in_flight = loop.tokens_per_s / 128 * loop.time_s
-        assert in_flight == pytest.approx(requests, rel=1e-6)  # Little's law
-    for fewer, more in pairwise(found):
-        assert more.tokens_per_s >= fewer.tokens_per_s * (1 - 1e-9)
-        assert more.prefill_s >= fewer.prefill_s * (1 - 1e-9)
-        assert more.time_s > fewer.time_s
-
-
-def test_memory_limits_what_is_in_flight(server: Serving) -> None:
-    less, least = (
-        serving(server.run.model, server.run.system, server.plan, **asked, memory_utilization=part)
-        for part in (0.5, 1e-3)
-        for asked in ({"prompt": 1024, "generate": 128},)
+    return serving(
+        model, system, Plan(precision="fp16"), prompt=1024, generate=128, stack="tensorrt-llm-0.9", concurrency=8
     )
-    whole, half = closed_loop(server, 4096), closed_loop(less, 4096)
-    assert half.tokens_per_s < whole.tokens_per_s
-    assert half.time_per_token_s < whole.time_per_token_s
-    with pytest.raises(InputError, match="does not fit"):
-        closed_loop(least, 1)
 
 
-def test_a_row_with_requests_in_flight_is_the_closed_loop(server: Serving) -> None:
-    cells = {"framework": "NVIDIA NIM for LLMs 1.8.0", "batch_size": "", "concurrency": "8", "input_len_tokens": "1024"}
+def test_a_row_with_requests_in_flight_is_the_server_s_own_loop(server: Serving) -> None:
+    cells = {"framework": "TensorRT-LLM v0.9.0", "batch_size": "", "concurrency": "8", "input_len_tokens": "1024"}
     cells |= {"output_len_tokens": "128", "metric": "output_tokens_per_s_total", "unit": "tokens/s"}
-    found = value(case(**cells))
-    assert found == pytest.approx(closed_loop(server, 8).tokens_per_s, rel=0.2)
-    assert value(case(**cells | {"metric": "ttft", "unit": "ms"})) > 0
+    assert server.loop is not None
+    answer = server.loop[0]
+    assert value(case(**cells)) == pytest.approx(answer.output_tokens_per_s)
+    assert value(case(**cells | {"metric": "ttft", "unit": "ms"})) == pytest.approx(answer.ttft_s)
+    assert value(case(**cells | {"metric": "tpot", "unit": "ms"})) == pytest.approx(answer.tpot_s)
+
+
+def test_a_run_of_few_requests_waits_longer_for_its_first_tokens() -> None:
+    """It begins with a burst, whose prompts wait behind one another."""
+    cells = {"framework": "TensorRT-LLM v0.9.0", "batch_size": "", "concurrency": "8", "input_len_tokens": "1024"}
+    cells |= {"output_len_tokens": "128", "metric": "ttft", "unit": "ms"}
+    assert value(case(**cells, requests="16")) > value(case(**cells))
+
+
+def test_a_rate_without_limit_fills_the_memory() -> None:
+    """TRT20: as many requests as fit; more prompts in flight than that change nothing."""
+    cells = {"id": "TRT20-001", "framework": "TensorRT-LLM v0.20", "batch_size": "", "input_len_tokens": "1024"}
+    cells |= {"output_len_tokens": "128", "metric": "output_throughput", "unit": "tokens/s"}
+    (found,) = expressed.express(filled(row(**cells)))
+    assert isinstance(found, Case)
+    mine = cells | {"id": "MINE-1", "kv_dtype": "fp8"}
+    assert value(found) == pytest.approx(value(case(**mine, concurrency="50000")), rel=1e-3)
+    assert value(found) > 1.1 * value(case(**mine, concurrency="8"))
 
 
 # --- the published rows
@@ -298,10 +288,11 @@ def published() -> list[Case | LeftOut]:
 
 def test_few_published_rows_are_left_out_before_they_run(published: list[Case | LeftOut]) -> None:
     left = Counter(item.source for item in published if isinstance(item, LeftOut))
-    assert len(published) == 1095
-    assert left == {"TRTT": 8, "FTGPT": 13, "LMDEPLOY": 4, "LLAMACPP": 2, "DSV3SYS": 2}
+    assert len(published) == 1721
+    told = {"TRTT": 8, "FTGPT": 13, "LMDEPLOY": 4, "LLAMACPP": 2, "DSV3SYS": 2}
+    assert left == told | {"MLPINF": 341, "GAUDI": 28}
     reasons = {item.reason for item in published if isinstance(item, LeftOut)}
-    assert len(reasons) == 5
+    assert len(reasons) == 7
 
 
 def test_every_published_metric_and_software_is_declared(published: list[Case | LeftOut]) -> None:

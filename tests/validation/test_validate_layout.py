@@ -15,12 +15,13 @@ from symperf.plans.plan import Plan
 from symperf.systems.software import Software
 from symperf.systems.system import System
 from symperf.validation.case import Case, Scored
+from symperf.validation.documents import filled
 from symperf.validation.layout import choices_of, divisors, layout_of, recompute_of
 from symperf.validation.models import model_of
 from symperf.validation.rows import TableRow
 from symperf.validation.runs import fastest, run_of, stack_of
 from symperf.validation.score import coverage, predict_case, widening
-from symperf.validation.spread import RATES, ends, relative
+from symperf.validation.spread import RATES, responses, spread_of
 from symperf.validation.training import express
 
 if TYPE_CHECKING:
@@ -100,10 +101,10 @@ def test_interleaved_stages_of_torchtitan_have_two_chunks(cells: dict[str, str],
 
 
 def test_a_part_under_a_limit_that_is_not_told_has_no_time() -> None:
-    row = _row(hardware="B200 (power limited)")
+    cells = {"id": "TITAN-33", "hardware": "B200 (power limited)", "primary_metric": "tokens_per_s_per_device"}
     with pytest.raises(InputError, match="power limit"):
-        run_of(row)
-    assert run_of(row, memory_only=True).value("memory") > 0
+        express(_row(**cells))
+    assert run_of(_row(**cells | {"primary_metric": ""}), memory_only=True).value("memory") > 0
 
 
 def test_memory_alone_takes_one_sequence() -> None:
@@ -165,7 +166,9 @@ HOPPER |= {"global_batch_seqs": "8", "micro_batch_seqs": "1"}
         ("torchtitan (FSDP2)", "flash-attention-2"),
         ("NeMo 24.09", "transformer-engine"),
         ("MaxText (JAX)", "transformer-engine"),
-        ("my own", ""),
+        ("", ""),
+        ("NeMo 24.03.01", "flash-attention-2"),
+        ("MegaTron-LM", "megatron-2021"),
     ],
 )
 def test_the_kernels_of_a_row_are_the_profile_of_its_software(framework: str, stack: str) -> None:
@@ -178,7 +181,7 @@ def test_the_kernels_of_a_row_are_the_profile_of_its_software(framework: str, st
 
 def test_the_kernels_of_a_family_are_those_of_its_date() -> None:
     assert stack_of(_row(family="SC21", framework="Megatron-LM")) == "megatron-2021"
-    assert stack_of(_row(framework="Megatron-LM")) == ""
+    assert stack_of(_row(family="MEGASCALE", framework="Megatron-LM")) == "flash-attention-2"
 
 
 def test_older_kernels_are_slower() -> None:
@@ -192,27 +195,31 @@ def test_older_kernels_are_slower() -> None:
 @pytest.mark.parametrize("cells", [{}, OPEN, HOPPER | {"framework": "llm-foundry"}])
 def test_the_interval_is_that_of_the_run(cells: dict[str, str]) -> None:
     run = run_of(_row(**cells))
-    found = run.interval("time")
-    low, high = relative(run, "time")
-    assert low == pytest.approx(found.low / found.value, rel=1e-12)
-    assert high == pytest.approx(found.high / found.value, rel=1e-12)
-    assert low < 1 < high
+    found, spread = run.interval("time"), spread_of(run, "time_s", 1.0)
+    assert spread is not None
+    assert spread.low == pytest.approx(found.low / found.value, rel=1e-12)
+    assert spread.high == pytest.approx(found.high / found.value, rel=1e-12)
+    assert spread.low < 1 < spread.high
+    for cause, steps in found.causes.items():
+        assert spread.causes[cause] == pytest.approx(steps, abs=1e-12)
 
 
 def test_a_rate_is_as_uncertain_as_the_time_the_other_way_round() -> None:
     run = run_of(_row())
-    down, up = relative(run, "time")
-    assert ends(run, "time_s", 2.0) == pytest.approx((2 * down, 2 * up))
-    assert ends(run, "layer_time_s", 2.0) == ends(run, "time_s", 2.0)
+    time, layer = spread_of(run, "time_s", 2.0), spread_of(run, "layer_time_s", 2.0)
+    assert time is not None
+    assert layer == time
     for rate in RATES:
-        assert ends(run, rate, 2.0) == pytest.approx((2 / up, 2 / down))
-    assert ends(run, "memory_bytes", 2.0) is None
+        found = spread_of(run, rate, 2.0)
+        assert found is not None
+        assert (found.low, found.high) == pytest.approx((4 / time.high, 4 / time.low))
+    assert spread_of(run, "memory_bytes", 2.0) is None
 
 
 def test_micro_batch_and_chunks_of_the_scripts_close_the_choice() -> None:
     """Narayanan et al. 2021, the authors' scripts: 76.1B has micro-batches of 2 and three chunks a stage."""
     cells = {"id": "SC21-006", "model": "GPT-76.1B", "num_devices": "1024", "pp": "4", "dp": "32"}
-    row = _row(**cells, micro_batch_seqs="", global_batch_seqs="1792")
+    row = filled(_row(**cells, micro_batch_seqs="", global_batch_seqs="1792"))
     layout = layout_of(row, model_of(row))
     assert (layout.plan.micro_batch, layout.plan.vpp, layout.plan.overlap_tp) == (2, 3, 0.0)
     assert layout.choices == ()
@@ -221,7 +228,8 @@ def test_micro_batch_and_chunks_of_the_scripts_close_the_choice() -> None:
 def test_what_is_set_by_hand_has_no_spread() -> None:
     run = run_of(_row())
     fixed = run.bind(**{name: run.bound[name][0] for name in run.system.quantities})
-    assert relative(fixed, "time") == (1.0, 1.0)
+    moved, _ = responses(fixed, "time")
+    assert moved == {}
 
 
 def test_a_prediction_has_its_ends_and_a_family_its_coverage() -> None:

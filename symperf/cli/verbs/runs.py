@@ -112,6 +112,7 @@ def _serve(verb: Verb) -> None:
     serve.add_argument("--prompt", type=whole, help="tokens of each prompt (P)")
     serve.add_argument("--generate", type=whole, help="tokens generated for each (G)")
     serve.add_argument("--trace", metavar="FILE", help="JSON lines of arrival, input and output, to be replayed")
+    _interval(serve)
     _timeline(serve, "--timeline")
     flags.images(serve)
     serve.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
@@ -155,7 +156,11 @@ def _framework(train: Parser) -> None:
 
 
 def _interval(parser: Parser) -> None:
-    parser.add_argument("--interval", action="store_true", help="print [low, high] from the spreads of efficiencies")
+    parser.add_argument(
+        "--interval",
+        action="store_true",
+        help="print [low, high] that hold nine of ten measurements, and why they are not nearer",
+    )
 
 
 def _timeline(parser: Parser, *names: str) -> None:

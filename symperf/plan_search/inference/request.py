@@ -17,7 +17,7 @@ from ...systems.quantities import check_number
 from ..request import check_mapping
 from .records import JOULES
 from .space import FIELDS, LAYOUT, LIMITED
-from .spent import check_priced, energy_basis
+from .spent import check_priced, energy_basis, rented
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -106,8 +106,9 @@ def check_order(by: str | None, question: InferenceQuestion) -> str:
         raise InputError("by: latency needs a batch, found none: a load within limits of latency is as large as it can")
     if name == "cost":
         check_priced(question)
-    if name in JOULES:
+    if name in JOULES or (name == "cost" and not rented(question)):
         require_undrafted(question, "by", "another order")
+    if name in JOULES:
         energy_basis(question)
     if name == "tokens_per_dollar" and rent_of(question.base.system) is None:
         raise InputError(f"by: {name} needs price_per_hour, which system {question.system.name} does not have; set it")

@@ -47,7 +47,9 @@ def rented(question: InferenceQuestion) -> bool:
 
 
 def dollars(plan: LoadPlan | BatchPlan | Pair, rate: float, sequences: float) -> float | None:
-    """Dollars of a request; None on a system without a price.
+    """Dollars of a request; None on a system without a price, and of drafted tokens on devices that are owned.
+
+    The latter pay for electricity, and joules are not told of drafted tokens.
 
     Args:
         plan: what serves it.
@@ -58,6 +60,8 @@ def dollars(plan: LoadPlan | BatchPlan | Pair, rate: float, sequences: float) ->
     rent = rent_of(question.base.system)
     if rent is not None:
         return rent.value * question.devices / rate
+    if question.draft is not None:
+        return None
     try:
         check_priced(question)
     except InputError:

@@ -77,6 +77,15 @@ class Adapted:
         found = self.groups * form.adapter_parameters(self.layers * self.inner, self.columns)
         return found + self.groups * self.columns if structure.decomposed else found
 
+    def summed_parameters(self, structure: Structure) -> Any:
+        """Parameters on every rank whose gradients each has of its own tokens only."""
+        if self.own == 1 or self.split not in ("columns", "rows"):
+            return sympy.S.Zero
+        if self.split == "columns":
+            return self.groups * form.adapter_parameters(self.layers * self.inner, 0)
+        found = self.groups * form.adapter_parameters(0, self.columns)
+        return found + self.groups * self.columns if structure.decomposed else found
+
     def kept(self, structure: Structure) -> Any:
         """Bytes kept beside the layer's input: what leaves the rank's matrices, and what magnitudes weigh."""
         rows = self.groups * (self.last_rows if self.split == "rows" else self.first_rows)
@@ -132,6 +141,11 @@ def adapter_parameters(structure: Structure, kind: LayerKind) -> tuple[Any, Any]
     for found in layer_adapters(structure, kind):
         groups[found.product.startswith("experts")].append(found.parameters(structure))
     return sympy.Add(*groups[0]), sympy.Add(*groups[1])
+
+
+def summed_adapters(structure: Structure, kind: LayerKind) -> Any:
+    """Parameters of the adapters of one layer of a kind whose gradients the tensor-parallel ranks sum after a step."""
+    return sympy.Add(*(found.summed_parameters(structure) for found in layer_adapters(structure, kind)))
 
 
 def adapters_kept(structure: Structure, kind: LayerKind) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...operations.layer_products import products_in_order, recomputed_parts
-from ...operations.schedule import Op, Repeat, Sequence, part, sequence
+from ...operations.schedule import Op, Overlap, Repeat, Sequence, part
 
 if TYPE_CHECKING:
     from ...operations.schedule import Node
@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 EXPANSIONS = ("attention/query", "attention/query_up", "attention/latent_up", "attention/rotary")
 """Products of latent attention that expand what is kept, and positions of what they give."""
 OUTSIDE_MLP = ("mlp/norm", "mlp/post_norm", "mlp/residual", "mlp/mixture", "mlp/connections")
-SAVED = ("reduce", "flash", "core")
-"""Operations whose results selective checkpointing by operations keeps, beside every second product."""
+SAVED = ("reduce", "flash", "core", "ring", "merge")
+"""Operations whose results selective checkpointing by operations keeps, beside every second product.
+
+Under context parallelism attention is one operation to it, a ring with its transfers (torchtitan,
+distributed/activation_checkpoint.py; PyTorch, distributed/tensor/experimental/_attention.py).
+"""
+REGATHERED = "context/gather"
+"""What the backward pass of the core of attention gathers itself."""
 
 
 def module_of(name: str) -> str:
@@ -65,7 +71,7 @@ def short(path: str, root: str) -> str:
 
 
 def every_second(layer: Decoder) -> Node:
-    """All operations but products of odd number, the core of attention, and sums over tensor-parallel ranks.
+    """All operations but products of odd number, attention with its ring, and sums over tensor-parallel ranks.
 
     Of products that one kernel makes together, as of queries, keys and values, those of even number are a part.
     """
@@ -75,13 +81,20 @@ def every_second(layer: Decoder) -> Node:
         match node:
             case Op():
                 name = short(node.path, layer.root)
-                if name.split("/")[1] in SAVED:
+                if name.split("/")[1] in SAVED or name.endswith(REGATHERED):
                     return None
                 share = parts.get(name, 1)
                 return None if share == 0 else node if share == 1 else Repeat(node, share)
             case Sequence(children):
-                return sequence(*(left(child) for child in children))
+                found = [rest for child in children if (rest := left(child)) is not None]
+                return Sequence(tuple(found)) if found else None
+            case Repeat(child, count):
+                rest = left(child)
+                return None if rest is None else Repeat(rest, count)
+            case Overlap(work, transfer, fraction):
+                first, second = left(work), left(transfer)
+                return Overlap(first, second, fraction) if first and second else first or second
             case _:
-                return node
+                raise TypeError(f"a pass has no {type(node).__name__}")
 
     return left(layer.layer_forward("recompute")) or Sequence(())

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import sympy
+
 from ...formulas.language.atoms import Max, Min
 from ...formulas.language.symbols import (
     batch,
@@ -24,7 +26,7 @@ from ...models import counts
 from ...operations.dealing import Dealing
 from ...operations.groups import expert_shard_groups, shard_groups
 from ...operations.laid_out import LaidOut
-from ..layers.adapters import adapter_parameters
+from ..layers.adapters import adapter_parameters, summed_adapters
 from .device_counts import dealt_parameters
 from .end_counts import fullest_ends, stage_ends
 from .multi_token_counts import module_parameters, modules_on_fullest, modules_on_stage
@@ -76,6 +78,13 @@ class DeviceShare:
         if self.structure.schedule == "dualpipe":
             return dual.dual_pipe_parameters(dense), dual.dual_pipe_parameters(routed)
         return dense, routed
+
+    @cached_property
+    def summed_adapters(self) -> Any:
+        """Of the parameters of adapters, those whose gradients are sums over the tensor-parallel group."""
+        kinds = counts.kinds_with_counts(self.structure.architecture)
+        found = sympy.Add(*(self.layers_of(count) * summed_adapters(self.structure, kind) for count, kind in kinds))
+        return dual.dual_pipe_parameters(found) if self.structure.schedule == "dualpipe" else found
 
     def _dealt(self, frozen: tuple[str, ...]) -> tuple[Any, Any]:
         dense, experts = dealt_parameters(self.structure.architecture, self.layers_of, frozen)

@@ -15,6 +15,7 @@ from ...formulas.language.symbols import (
     micro_batch,
     num_layers,
     num_recomputed_layers,
+    offloaded_activations,
     pp,
     stage_number,
     workspace_bytes,
@@ -28,12 +29,13 @@ from ...models import counts
 from ...operations.shapes import Shapes
 from ...operations.vocabulary import pad_vocabulary
 from ...plans.gradients import gradients_of
+from ...plans.offloaded_inputs import inputs_of
 from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
 from . import device_counts as device
 from .device_share import dealing_of, fullest_share, last_chunk_in_flight, stage_share
 from .end_activations import end_activations, logits_kept, logits_shape
-from .host_memory import buffers, drive_terms, host_terms, kept_on_device
+from .host_memory import buffers, drive_terms, host_terms, kept_on_device, moves_activations
 from .multi_token_counts import (
     ANY,
     apart,
@@ -43,6 +45,7 @@ from .multi_token_counts import (
     modules_on_stage,
     recomputes,
 )
+from .offloaded_inputs import moved_activations
 from .saved_activations import layer_activations, unneeded_below
 from .state_memory import SHARDED_FROM as SHARDED_FROM
 from .state_memory import gathered_ends, gathered_memory, state_terms
@@ -51,6 +54,7 @@ from .stored_weights import widened_memory
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...models.architecture import LayerKind
     from ...operations.dealing import Dealing
     from ...plans.structure import Structure
     from .device_share import DeviceShare
@@ -107,10 +111,23 @@ def host_footprint(structure: Structure) -> dict[str, Any]:
     """Bytes that the host holds for the fullest device, by name, on its drives under `nvme/`; of what is offloaded."""
     share = fullest_share(structure)
     weights = share.sharded(share.layer_parameters, 3)
-    activations = stage_activations(share, share.in_flight) if "activations" in structure.offload else 0
+    moved = stage_activations(share, share.in_flight, of=moved_activations) if moves_activations(structure) else 0
     drives = drive_terms(structure, share.updated_parameters, weights)
-    found = host_terms(structure, share.updated_parameters, weights, activations)
+    found = host_terms(structure, share.updated_parameters, weights, moved)
     return pad_vocabulary(structure, found | {f"nvme/{name}": size for name, size in drives.items()})
+
+
+def saved_activations(structure: Structure) -> Any:
+    """Bytes on the fullest device of what forward passes keep for backward passes, without what comes and goes.
+
+    This is what Korthikanti et al. 2022 section 4 call activations: tensors that a forward pass creates and a gradient
+    needs. Recomputed tensors and those of the loss alone are none.
+    """
+    if structure.told_apart:
+        kept = Max(*dealing_of(structure).on_deciding(_stage_activations(stage_share(structure), passing=False)))
+    else:
+        kept = _activations(fullest_share(structure), passing=False)
+    return pad_vocabulary(structure, {"saved": kept})["saved"]
 
 
 def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
@@ -123,7 +140,7 @@ def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
         found["workspace/widened"] = widened_memory(structure)
     if structure.context != "none":
         found["workspace/context"] = context_workspace(structure)
-    if {"activations", "gradients", "weights"} & set(structure.offload):
+    if moves_activations(structure) or {"gradients", "weights"} & set(structure.offload):
         unit = device.largest_layer_parameters(structure.architecture)
         found["workspace/offload"] = buffers(structure, unit, _largest_layer(structure))
     return found | {
@@ -135,22 +152,28 @@ def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
 # Activations ------------------------------------------------------------------------------------------------------
 
 
-def stage_activations(share: DeviceShare, in_flight: Any, layers_of: Callable[[Any], Any] | None = None) -> Any:
+def stage_activations(
+    share: DeviceShare,
+    in_flight: Any,
+    layers_of: Callable[[Any], Any] | None = None,
+    of: Callable[[Structure, LayerKind], Any] = layer_activations,
+) -> Any:
     """Bytes that a stage's layers keep, host or not.
 
     Args:
         share: what the device holds.
         in_flight: micro-batches that it holds activations of.
         layers_of: how many layers the stage has of which the model has a count; by default those of the share.
+        of: what one layer of a kind keeps.
     """
     structure, layers_of = share.structure, layers_of or share.layers_of
     plain = dataclasses.replace(structure, recompute="none")
     total = sympy.S.Zero
     for of_model, kind in counts.kinds_with_counts(structure.architecture):
-        count, kept = layers_of(of_model), layer_activations(structure, kind)
+        count, kept = layers_of(of_model), of(structure, kind)
         if structure.some_layers:
             again = num_recomputed_layers * _share_of_stage(structure, of_model, layers_of)
-            total += saved.stage_activation_bytes(layer_activations(plain, kind), excess(count, again), 1, in_flight)
+            total += saved.stage_activation_bytes(of(plain, kind), excess(count, again), 1, in_flight)
             count = again
         total += saved.stage_activation_bytes(kept, count, 1, in_flight)
     return total
@@ -166,26 +189,34 @@ def _of_stage(share: DeviceShare, in_flight: Any) -> Any:
     return total - complement(above_one(pp)) * in_flight * unneeded_below(structure, lowest)
 
 
+def _on_device(share: DeviceShare, in_flight: Any, kept: Any) -> Any:
+    """What stays on the device of what a stage's layers keep."""
+    if not inputs_of(share.structure.offload):
+        return kept_on_device(share.structure, "activations", kept)
+    return kept - offloaded_activations * stage_activations(share, in_flight, of=moved_activations)
+
+
 def _share_of_stage(structure: Structure, of_model: Any, layers_of: Callable[[Any], Any]) -> Any:
     """Part of a stage's layers that is of a kind of which the model has a count."""
     return layers_of(of_model) / layers_of(num_layers) if structure.told_apart else of_model / num_layers
 
 
 def _largest_layer(structure: Structure) -> Any:
-    return Max(*(layer_activations(structure, kind) for _, kind in counts.kinds_with_counts(structure.architecture)))
+    return Max(*(moved_activations(structure, kind) for _, kind in counts.kinds_with_counts(structure.architecture)))
 
 
 def recomputed_bytes(structure: Structure) -> Any:
     """Bytes that one layer's recomputed activations take while its backward pass runs, beside what is kept of it."""
     if structure.recompute == "none" or (structure.modules == ("core_attn",) and structure.attention == "flash"):
         return sympy.S.Zero
-    kinds = [kind for _, kind in counts.kinds_with_counts(structure.architecture)]
     plain = dataclasses.replace(structure, recompute="none", modules=())
-    if structure.recompute == "selective" and "op" not in structure.modules:
-        freed = (layer_activations(plain, kind) - layer_activations(structure, kind) for kind in kinds)
-        return Max(*(form if structure.modules == ("core_attn",) else sympy.expand(form) for form in freed))
+    kinds = [kind for _, kind in counts.kinds_with_counts(structure.architecture)]
     found = [layer_activations(plain, kind) for kind in kinds]
-    if structure.architecture.multi_token_head and recomputes(structure):
+    if "op" not in structure.modules:
+        found = [form - layer_activations(structure, kind) for form, kind in zip(found, kinds, strict=True)]
+    if structure.modules != ("core_attn",):
+        found = [sympy.expand(form) for form in found]
+    if structure.recompute == "full" and structure.architecture.multi_token_head and recomputes(structure):
         found.append(ANY * (module_activations(plain) - module_activations(structure)))
     return Max(*found)
 
@@ -212,7 +243,11 @@ def stage_logits(structure: Structure) -> Any:
     if structure.architecture.head == "labels":
         kept = held * saved.logits_kept_bytes(rows, columns)
     else:
-        kept = held * logits_kept(structure, Shapes.of(structure, structure.architecture.kinds[-1]))
+        kept = logits_kept(structure, Shapes.of(structure, structure.architecture.kinds[-1]))
+        if structure.architecture.multi_token_head:
+            modules = logits_kept(structure, Shapes.of(structure, structure.architecture.module_kind))
+            kept += modules_on_fullest(structure) * modules
+        kept *= held
     ends = each.is_last_stage(stage_number, pp)
     ends += each.is_first_stage(stage_number) if structure.schedule == "dualpipe" else 0
     if structure.loss != "unfused":
@@ -230,35 +265,42 @@ def _passing(structure: Structure, loss: Any = sympy.S.One) -> Any:
     return Max(again, working) if again else working
 
 
+def _none(*_: Any) -> Any:
+    """No bytes that come and go."""
+    return sympy.S.Zero
+
+
 def _micro_batches() -> Any:
     return pipe.micro_batch_count(batch, micro_batch, dp)
 
 
-def _activations(share: DeviceShare) -> Any:
-    """Bytes of activations on the fullest stage."""
+def _activations(share: DeviceShare, *, passing: bool = True) -> Any:
+    """Bytes of activations on the fullest stage, with what comes and goes or without."""
     structure, held = share.structure, share.in_flight
-    layer_bytes = kept_on_device(structure, "activations", _of_stage(share, held))
+    went = _passing if passing else _none
+    layer_bytes = _on_device(share, held, _of_stage(share, held))
     first, last = _ends(structure)
     if structure.schedule == "dualpipe":
-        return layer_bytes + held / 2 * first + last + _passing(structure)
+        return layer_bytes + held / 2 * first + last + went(structure)
     newest = layer_bytes
     if structure.schedule not in (*ZERO_BUBBLE, "gpipe"):
-        newest = kept_on_device(structure, "activations", stage_activations(share, 1))
+        newest = _on_device(share, 1, stage_activations(share, 1))
     single = complement(above_one(pp))
-    first_stage = layer_bytes + held * first + single * last + _passing(structure, single)
-    return Max(first_stage, above_one(pp) * (newest + last + _passing(structure)))
+    first_stage = layer_bytes + held * first + single * last + went(structure, single)
+    return Max(first_stage, above_one(pp) * (newest + last + went(structure)))
 
 
-def _stage_activations(share: DeviceShare) -> Any:
-    """Bytes of activations on the device of stage i."""
+def _stage_activations(share: DeviceShare, *, passing: bool = True) -> Any:
+    """Bytes of activations on the device of stage i, with what comes and goes or without."""
     structure, held = share.structure, share.in_flight
-    layer_bytes = kept_on_device(structure, "activations", _of_stage(share, held))
+    went = _passing if passing else _none
+    layer_bytes = _on_device(share, held, _of_stage(share, held))
     first, last = _ends(structure)
     is_first, is_last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
     if structure.schedule == "dualpipe":
         ends = is_first + is_last
-        return layer_bytes + ends * (held / 2 * first + last) + _passing(structure, ends)
+        return layer_bytes + ends * (held / 2 * first + last) + went(structure, ends)
     if apart(structure):
         body = module_activations(structure) - module_logits(structure)
         layer_bytes += modules_on_stage(structure) * last_chunk_in_flight(structure) * body
-    return layer_bytes + is_first * held * first + is_last * last + _passing(structure, is_last)
+    return layer_bytes + is_first * held * first + is_last * last + went(structure, is_last)

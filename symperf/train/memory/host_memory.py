@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ...formulas.language.atoms import above_one, complement
 from ...formulas.language.symbols import (
+    batch,
+    dp,
     gradient_bytes,
+    micro_batch,
     offloaded_activations,
     offloaded_optimizer,
     offloaded_weights,
@@ -17,6 +21,8 @@ from ...formulas.language.symbols import (
 from ...formulas.memory import model_state
 from ...formulas.memory import offload as host
 from ...formulas.memory.offload import remaining_share
+from ...formulas.parallel.pipeline import micro_batch_count
+from ...plans.offloaded_inputs import inputs_of
 
 if TYPE_CHECKING:
     from ...plans.structure import Structure
@@ -28,6 +34,8 @@ PARTS = {
     "weights": offloaded_weights,
 }
 """The part of each that the host keeps."""
+SHARDED_GRADIENTS = 2
+"""The ZeRO stage from which gradients are sharded."""
 
 
 def kept_on_device(structure: Structure, what: str, size: Any) -> Any:
@@ -35,10 +43,29 @@ def kept_on_device(structure: Structure, what: str, size: Any) -> Any:
     return remaining_share(PARTS[what]) * size if what in structure.offload else size
 
 
+def gradients_on_device(structure: Structure, size: Any) -> Any:
+    """What stays on the device of gradients that the host updates with.
+
+    Where they are not sharded, several micro-batches add them up there, and the host has the sums (DeepSpeed,
+    runtime/zero/stage_1_and_2.py, `reduce_ready_partitions_and_remove_grads`; torchao's CPUOffloadOptimizer
+    accumulates none elsewhere).
+    """
+    left = kept_on_device(structure, "gradients", size)
+    if structure.zero >= SHARDED_GRADIENTS:
+        return left
+    several = above_one(micro_batch_count(batch, micro_batch, dp))
+    return several * size + complement(several) * left
+
+
+def moves_activations(structure: Structure) -> bool:
+    """Whether the host keeps activations: all of a layer, or the inputs of parts of it."""
+    return "activations" in structure.offload or bool(inputs_of(structure.offload))
+
+
 def buffers(structure: Structure, layer_weights: Any, layer_activations: Any) -> Any:
     """Bytes of the device for layers on their way to or from the host."""
     total = sympy.S.Zero
-    if "activations" in structure.offload:
+    if moves_activations(structure):
         total += host.transfer_buffer_memory(layer_activations, offloaded_activations)
     if "weights" in structure.offload:
         total += host.transfer_buffer_memory(layer_weights * weight_bytes, offloaded_weights)
@@ -64,7 +91,7 @@ def host_terms(structure: Structure, updated: Any, weights: Any, activations: An
         structure: says what the host keeps.
         updated: parameters whose state the device has.
         weights: parameters of its layers, without those of other shards.
-        activations: bytes that its layers keep of the micro-batches in flight.
+        activations: bytes that its layers keep of the micro-batches in flight and may be moved.
     """
     found = {}
     if "optimizer" in structure.offload:
@@ -72,6 +99,6 @@ def host_terms(structure: Structure, updated: Any, weights: Any, activations: An
         found["optimizer"] = host.host_optimizer_memory(offloaded_optimizer * updated, element)
     if "weights" in structure.offload and "weights" not in structure.nvme:
         found["weights"] = model_state.weights_memory(offloaded_weights * weights, weight_bytes)
-    if "activations" in structure.offload:
+    if moves_activations(structure):
         found["activations"] = offloaded_activations * activations
     return found

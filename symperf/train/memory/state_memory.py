@@ -16,7 +16,7 @@ from ...operations.groups import expert_shard_groups, shard_groups
 from ...plans.gradients import gradients_of
 from ..layers.adapters import adapter_parameters
 from . import device_counts as device
-from .host_memory import kept_on_device
+from .host_memory import gradients_on_device, kept_on_device
 from .matrices import held_matrices, held_modules, layer_matrices
 from .multi_token_counts import ANY, copies_table
 from .stored_weights import layer_bytes, weight_terms
@@ -50,7 +50,11 @@ def state_terms(structure: Structure, share: DeviceShare) -> dict[str, Any]:
                 if name in terms:
                     size = _shard(structure, state, name, terms[name])
                     on_host = state in structure.offload and (state != "weights" or name in ("layers", "experts"))
-                    found[f"{state}/{name}"] = kept_on_device(structure, state, size) if on_host else size
+                    if on_host and state == "gradients":
+                        size = gradients_on_device(structure, size)
+                    elif on_host:
+                        size = kept_on_device(structure, state, size)
+                    found[f"{state}/{name}"] = size
     return found
 
 

@@ -21,10 +21,12 @@ from ..layers.adapters import adapted_product
 from .low_precision import is_low
 
 if TYPE_CHECKING:
+    from ...operations.kernels import Kernels
     from ...operations.schedule import Node
     from ...plans.structure import Structure
     from ..layers.adapters import Adapted
     from ..layers.transformer import Decoder
+    from ..memory.device_share import DeviceShare
 
 FORWARD = ("forward", "recompute")
 
@@ -168,6 +170,16 @@ class _Pass:
             return gathered
         # What leaves the rank is kept in shares, and gathered again for the gradient of the matrix out of it.
         return sequence(gathered, kernels.reduce_scatter(scatter, message, group))
+
+
+def tensor_sum(kernels: Kernels, share: DeviceShare) -> Node | None:
+    """The sum over the tensor-parallel group of gradients that each rank has of its own tokens, once a step.
+
+    Of matrices that are whole beside sequence parallelism, as Megatron-Core sums those of norms
+    (distributed/finalize_model_grads.py, `_allreduce_non_tensor_model_parallel_grads`).
+    """
+    summed = share.summed_adapters
+    return kernels.all_reduce("gradients/adapters", summed * gradient_bytes, tensor_group()) if summed != 0 else None
 
 
 def _forward_of(op: Op) -> Op:

@@ -34,10 +34,12 @@ from ...operations.schedule import sequence as in_sequence
 from ...plans.gradients import gradients_of
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
+from ..memory.host_memory import moves_activations
 from ..memory.multi_token_counts import ANY, apart, copied_parameters
+from ..memory.offloaded_inputs import moved_activations
 from ..memory.stored_weights import gathered_bytes
 from . import host_offload as transfers
-from .adapted import AdaptedPasses
+from .adapted import AdaptedPasses, tensor_sum
 from .decoders import decoders_of
 from .embedding_and_head import ModelEnds
 from .encoders import Encoders
@@ -180,6 +182,7 @@ class TrainingStep:
         step = in_sequence(
             *split_schedule(self) if self.structure.splits else whole_passes(self),
             self.tied_reduction(),
+            tensor_sum(self.kernels, self.share),
             self.update(),
             self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
         )
@@ -286,7 +289,7 @@ class TrainingStep:
     def host_moves(self) -> dict[str, list[Op]]:
         """Transfers between the device and its host beside one pass of one micro-batch."""
         structure = self.structure
-        kept = stage_activations(self.share, 1) if "activations" in structure.offload else ZERO
+        kept = stage_activations(self.share, 1, of=moved_activations) if moves_activations(structure) else ZERO
         moves = {
             phase: transfers.beside_pass(structure, phase, self.layer_weights, kept, self.share.updated_parameters)
             for phase in ("forward", "backward")

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 IN_FLIGHT = {"zero-bubble": pp, "zb-h2": pp + less_one(pp), "zero-bubble-2p": 2 * pp}
 """Micro-batches that a device holds."""
-MIDDLE = 1
-"""Place of the device in the middle among those of DualPipe that decide."""
 
 
 def split_unequal_stages(step: TrainingStep) -> Scheduled:
@@ -82,6 +80,7 @@ def _dual_pipe(step: TrainingStep) -> Scheduled:
     parts = _mean_and_ends(step, m, m / 2)
     near = [sympy.S.One, pp / 2, *(Min(number, pp + 1 - number) for number in dealing.deciding[1:-1])]
     numbers = tuple(dict.fromkeys(near))
+    middle_at = numbers.index(pp / 2)
     for k, number in enumerate(numbers):
         own, far = (step.passes_of(functools.partial(dealing.on_stage, number=at)) for at in (number, pp + 1 - number))
         parts.add_passes(f"{k}", own)
@@ -92,7 +91,7 @@ def _dual_pipe(step: TrainingStep) -> Scheduled:
             before = step.passes_of(functools.partial(dealing.before, number=number))
             behind = step.passes_of(functools.partial(dealing.behind, number=pp + 1 - number))
             parts.add(f"{k}/before/{FORWARD}", before[0])
-            if k == MIDDLE:
+            if k == middle_at:
                 parts.add(f"{k}/before/{INPUTS}", part(before[1], lambda op: not of_weights(op)))
             parts.add(f"{k}/behind/{INPUTS}", part(behind[1], lambda op: not of_weights(op)))
             parts.add(f"{k}/before/pair", pair_passes(behind[0], before[1]))
@@ -137,16 +136,16 @@ def _dual_pipe(step: TrainingStep) -> Scheduled:
 
         gradients = INPUTS, WEIGHTS
         middle_end = unequal.dual_pipe_middle_end_time(
-            own(MIDDLE, *gradients),
-            far(MIDDLE, *gradients),
-            own(MIDDLE, INPUTS),
-            far(MIDDLE, INPUTS),
-            around(MIDDLE, f"before/{INPUTS}", end("first", INPUTS)),
+            own(middle_at, *gradients),
+            far(middle_at, *gradients),
+            own(middle_at, INPUTS),
+            far(middle_at, INPUTS),
+            around(middle_at, f"before/{INPUTS}", end("first", INPUTS)),
             own(0, WEIGHTS),
             pp,
         )
-        middle_backward = far(MIDDLE, *gradients)
-        middle = begun(MIDDLE) + middle_backward, pairs(MIDDLE)[1], middle_backward, middle_end
+        middle_backward = far(middle_at, *gradients)
+        middle = begun(middle_at) + middle_backward, pairs(middle_at)[1], middle_backward, middle_end
         return Max(
             *(
                 unequal.dual_pipe_device_time(

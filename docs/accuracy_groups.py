@@ -1,0 +1,220 @@
+"""The beginning of `docs/accuracy.md`: where predictions fail, each group judged by its own aim, none hidden."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from symperf.validation import report as tables
+from symperf.validation.chosen import LEAST as POWER
+from symperf.validation.chosen import chosen_table
+from symperf.validation.groups import by_aim, contests, group_of, grouped, split, worst_groups
+from symperf.validation.labels import GROUPINGS, label
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from symperf.validation.case import Scored
+    from symperf.validation.groups import Group
+    from symperf.validation.score import Report
+
+WORST = 10
+LEAST = 20
+"""Rows from which on a group's coverage is meant to reach `COVERED`."""
+COVERED = 0.75
+NARROW = 1.6
+"""The median of high over low that intervals are meant to have at most."""
+RANKED = 0.9
+ONE_SIDED = 0.8
+"""Bias over mean error from which on nearly all rows are off to one side."""
+SUBJECTS = {
+    "training": "training",
+    "blackwell": "training and passes on Blackwell",
+    "mixtures": "training of mixtures of experts",
+    "inference": "passes and batches",
+    "serving": "servers with requests in flight",
+    "memory": "memory",
+}
+"""The keys of aims, and what they are called."""
+
+MISSING = {
+    "MBSKILL": "the host: a batch of four sequences waits for it (the rows' own notes)",
+    "TITAN": "kernels of eager mode, casts to float8 (row-wise above all), attention of other kernels on B200",
+    "TITANOLD": "kernels of eager mode; gathers and reductions that do not hide as far as declared",
+    "GPUREC": "single lines of a log",
+    "FOUNDRY": "kernels of 2023, of which only ranges were published",
+    "MAXTEXT": "constants of TPUs are defaults, medians of GPUs",
+    "MCOREH100": "micro-batch, chunks and recomputation are not told; the fastest layout may not be the one that ran",
+    "LLAMA3": "unequal work of context-parallel ranks; congestion of 16,384 devices on RoCE",
+    "MCOREMOE": "experts of unequal load; permutation of tokens as kernels of their own",
+    "MTNLG": "not known (the micro-batch is not told)",
+    "SC21": "six of its ten rates lie within 5 % of one another (135 to 142 TFLOP/s): small errors change their order",
+    "TITAN memory": "what the allocator holds in reserve; gathered parameters kept from layer to layer",
+    "FTGPT memory": "work space of the runtime and of cuBLAS",
+    "TRTT": "kernels of single releases",
+    "TRTL": "1 to 2 ms a request on Hopper at 128 tokens; products of 128 rows there, far from the ridge",
+    "FTGPT": "the host of small models",
+    "FTBERT": "products of few rows of small models; the host between kernels",
+    "LMDEPLOY": "requests that the software serves in turns",
+    "LLAMACPP": "unpacking of quantised weights on consumer devices; the host",
+    "serving ttft": "how a server orders and batches what waits; a client's bursts; servers that compile meanwhile",
+    "serving tpot": "layouts of experts that a row does not tell; drafts",
+}
+"""The physical effect that is missing, as far as it is known, by family (notes of rows, sign of errors; not proved)."""
+
+
+def section(found: Report) -> list[str]:
+    """The lines of the page's beginning."""
+    lines = ["## The worst groups", "", *worst_lines(found.scored), "", "## By aim", "", *aim_lines(found.scored)]
+    lines += ["", "## Biased or badly ranked", "", *one_sided_lines(found.scored)]
+    lines += ["", "## Measured kernels alone, or chosen constants", "", *constant_lines(found.scored)]
+    lines += ["", "## Intervals", "", *interval_lines(found.scored)]
+    return [*lines, "", "## Layouts that compete", "", *layout_lines(found.scored)]
+
+
+def group_sections(found: Report) -> list[str]:
+    """The lines of every grouping but that by family."""
+    lines: list[str] = []
+    for by in GROUPINGS[1:]:
+        lines += [f"### By {by}", "", *tables.group_table(by, grouped(found.scored, by)), ""]
+    return ["## By device, format, class, software, size and year", "", *lines[:-1]]
+
+
+def worst_lines(rows: Sequence[Scored]) -> list[str]:
+    """The groups whose mean error is the largest over their aim, and why, as far as it is known."""
+    lines = [
+        *wrapped(
+            f"Of all groups of ten rows or more, by any grouping, the {WORST} whose mean error is the largest over its "
+            "aim. The cause is that of the family with most of the group's error, with its part of that error."
+        ),
+        "",
+        f"| group | {' | '.join(tables.GROUP_HEADS)} | cause |",
+        "|---|" + "---:|" * len(tables.GROUP_HEADS) + "---|",
+    ]
+    for by, group in worst_groups(rows, WORST):
+        own = [row for row in rows if (row.source if by == "family" else label(row.labels, by)) == group.name]
+        cells = " | ".join(tables.group_cells(group))
+        lines.append(f"| {by}: {tables.cell(group.name)} | {cells} | {cause(own)} |")
+    return lines
+
+
+def cause(rows: Sequence[Scored]) -> str:
+    """What is missing in the family that makes most of the error of some rows, and what part of it that is."""
+    errors: Counter[str] = Counter()
+    for row in rows:
+        errors[row.source] += abs(row.error)  # type: ignore[assignment]
+    family, size = errors.most_common(1)[0]
+    return f"{family} ({size / sum(errors.values()):.0%}): {MISSING.get(family, 'not known')}"
+
+
+def aim_lines(rows: Sequence[Scored]) -> list[str]:
+    """Every subject and every family by its own aim."""
+    subjects: dict[str, list[Scored]] = {}
+    for row in rows:
+        subjects.setdefault(label(row.labels, "judged"), []).append(row)
+    named = [group_of(SUBJECTS.get(name, name), own) for name, own in subjects.items()]
+    families = by_aim(rows)
+    met = [one for one in families if one.mape <= one.aim]
+    lines = [*tables.group_table("subject", named), ""]
+    lines += [
+        f"Of {len(families)} families, those on Blackwell and with mixtures apart, {len(met)} are within their aim."
+    ]
+    lines += ["", *tables.group_table("family, subject", families), "", "Those that are not:", ""]
+    lines += ["| family, subject | mean | aim | bias | missing |", "|---|---:|---:|---:|---|"]
+    for one in sorted((one for one in families if one.mape > one.aim), key=lambda one: -one.excess):
+        why = MISSING.get(one.name.rpartition(", ")[0], "not known")
+        numbers = f"{tables.share(one.mape)} | {one.aim:.0%} | {tables.share(one.bias, sign=True)}"
+        lines.append(f"| {tables.cell(one.name)} | {numbers} | {why} |")
+    return lines
+
+
+def one_sided_lines(rows: Sequence[Scored]) -> list[str]:
+    """Families whose rows are nearly all off to one side, and those whose rows are badly ranked."""
+    found = [one for one in grouped(rows, "family") if one.rows >= 3]
+    sided = [one for one in found if abs(one.bias) >= ONE_SIDED * one.mape]
+    ranked = [one for one in found if one.rank_correlation is not None and one.rank_correlation < RANKED]
+    lines = [f"Families of three rows or more with a bias of {ONE_SIDED:.0%} of their mean error or more:", ""]
+    lines += ["| family | rows | mean | bias | cause |", "|---|---:|---:|---:|---|"]
+    for one in sided:
+        numbers = f"{one.rows} | {tables.share(one.mape)} | {tables.share(one.bias, sign=True)}"
+        lines.append(f"| {tables.cell(one.name)} | {numbers} | {MISSING.get(one.name, 'not known')} |")
+    lines += ["", f"With a rank correlation below {RANKED}:", ""]
+    lines += ["| family | rows | rank | cause |", "|---|---:|---:|---|"]
+    for one in ranked:
+        cells = f"{tables.cell(one.name)} | {one.rows} | {one.rank_correlation:.3f}"
+        lines.append(f"| {cells} | {MISSING.get(one.name, 'not known')} |")
+    return lines
+
+
+def constant_lines(rows: Sequence[Scored]) -> list[str]:
+    """Each headline in two: predictions by measured kernels alone, and those that go with chosen constants."""
+    lines = [
+        *wrapped(
+            "`symperf/catalogue/validation/chosen.toml` lists the constants that a human chose when errors of whole "
+            "steps or servers were known, or that such measurements set; a prediction counts as theirs where 1 % more "
+            f"of them moves it by {POWER / 100:.2%} or more. Which these are:"
+        ),
+        "",
+        "| constants | why |",
+        "|---|---|",
+        *(f"| {', '.join(f'`{name}`' for name in entry.symbols)} | {entry.why} |" for entry in chosen_table()),
+        "",
+    ]
+    subjects = dict.fromkeys(label(row.labels, "judged") for row in rows if row.chosen is not None)
+    found: list[Group] = []
+    for subject in (None, *subjects):
+        own = [row for row in rows if subject in (None, label(row.labels, "judged"))]
+        name = "all with a time" if subject is None else SUBJECTS.get(subject, subject)
+        for part, half in zip(("kernels alone", "chosen constants"), split(own), strict=True):
+            found += [group_of(f"{name}: {part}", half)] if half else []
+    return [*lines, *tables.group_table("rows", found)]
+
+
+def interval_lines(rows: Sequence[Scored]) -> list[str]:
+    """How many measurements lie inside, where too few do, and what makes intervals wide."""
+    timed = [row for row in rows if row.low is not None]
+    if not timed:
+        return ["No row has an interval."]
+    whole = group_of("all", timed)
+    lines = [
+        *wrapped(
+            "A prediction has a 90 % interval from the spreads of its efficiencies and overheads, from what another "
+            "software would change where its kernels were not measured, and from a rest that rows of use = calibration "
+            "ask for (split conformal prediction, [how sure a prediction is](uncertainty.md)). No row below had a part "
+            "in it. Intervals are meant to hold 85 to 95 % of all measurements and hold "
+            f"{tables.percent(whole.coverage)}; the median of high over low is meant to be at most {NARROW} and is "
+            f"{whole.width:.2f}. Groups of {LEAST} rows or more with less than {COVERED:.0%} inside:"
+        ),
+        "",
+        "| group | rows | coverage | width | bias |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    count, failing = 0, 0
+    for by in GROUPINGS:
+        for one in grouped(timed, by):
+            if one.rows >= LEAST:
+                count += 1
+                if one.coverage is not None and one.coverage < COVERED:
+                    numbers = f"{one.rows} | {one.coverage:.0%} | {one.width:.2f} | {tables.share(one.bias, sign=True)}"
+                    lines.append(f"| {by}: {tables.cell(one.name)} | {numbers} |")
+                    failing += 1
+    return [*lines, "", f"These are {failing} of {count} groups."]
+
+
+def layout_lines(rows: Sequence[Scored]) -> list[str]:
+    """How well layouts of one model, system and size are ranked."""
+    found = contests(rows)
+    if found is None:
+        return ["No three rows are layouts of one model on one system, of one size and work."]
+    return wrapped(
+        f"{found.contests} times three or more rows of a family are layouts of one model on one system, of one size, "
+        f"work, format and software: {found.rows} rows. Spearman's rank correlation inside such a contest is "
+        f"{found.correlation:.3f} (the mean, weighted by rows; {RANKED} is aimed at); of two layouts that are 5 % or "
+        f"more apart {found.ordered:.0%} are in the right order."
+    )
+
+
+def wrapped(text: str) -> list[str]:
+    """A paragraph in lines of the page."""
+    return textwrap.wrap(text, 119)

@@ -1,0 +1,106 @@
+"""What errors are grouped by: what a row's run is of, and where the row is from."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from .chosen import judged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..evaluation.base_run import BaseRun
+    from .case import Case
+
+GROUPINGS: Final = ("family", "device", "format", "class", "software", "size", "year")
+"""What `symperf validate --by` takes."""
+SIZES: Final = ((0.0, "under 2B"), (2e9, "2B to 20B"), (2e10, "20B to 100B"), (1e11, "100B and more"))
+"""Least parameters of a class of sizes, and its name."""
+BLACKWELL: Final = ("b200-sxm", "b300-sxm", "gb200-nvl72", "gb300-nvl72", "rtx-pro-6000", "rtx-5090", "dgx-spark")
+RECURRENT: Final = ("linear_attention", "lightning_attention")
+"""Mixers that are called attention and keep a state."""
+UNTOLD: Final = "not told"
+_RELEASE: Final = re.compile(r"[\s(,/]+v?\d.*$|\s*\(.*$")
+
+
+def labels_of(case: Case, run: BaseRun) -> dict[str, str]:
+    """The labels of a case that a run answers, beside those of its row."""
+    stack = getattr(run, "stack", None)
+    serves = stack is not None
+    software = case.labels.get("software") or (stack.name if stack else case.labels.get("framework", ""))
+    routed = run.model.architecture.routed
+    device = run.system.name
+    found = {
+        "family": case.source,
+        "device": device,
+        "format": format_label(run.plan.precision),
+        "class": class_of(run),
+        "software": _RELEASE.sub("", software) if not serves else software,
+        "size": size_class(run.value("parameters") if "parameters" in run.compiled.program.outputs else 0.0),
+        "year": str(judged()["year"].get(case.source.removesuffix(" memory"), UNTOLD)),
+        "judged": judged_as(case.source, routed=routed, device=device, serves=serves),
+    }
+    found |= layout_labels(case, run)
+    return {**case.labels, **{name: value or UNTOLD for name, value in found.items()}}
+
+
+def layout_labels(case: Case, run: BaseRun) -> dict[str, str]:
+    """A row's layout, and for what layouts compete: of training the batch is a part of the layout."""
+    names = ("sequence",) if "sequence" in run.bound else ("batch", "prompt", "generate")
+    work = " ".join(f"{name}={run.bound[name][0]:g}" for name in names if name in run.bound)
+    flight = case.case.rpartition(", ")[2]
+    work += f" {flight}" if flight.endswith(" in flight") else ""
+    batch = f"{run.bound['batch'][0]:g}" if "batch" in run.bound else ""
+    size = f"{run.value('parameters'):.5g}" if "parameters" in run.compiled.program.outputs else ""
+    contest = f"{run.model.name} {size} {run.system.name} {run.plan.devices} {work}"
+    return {"layout": f"{run.plan} batch={batch}", "contest": contest, "batch": batch}
+
+
+def judged_as(source: str, *, routed: bool, device: str, serves: bool) -> str:
+    """The subject by whose aim a row is judged, one of the keys of `aim` in judged.toml.
+
+    >>> judged_as("DGXC", routed=True, device="h100-sxm", serves=False)
+    'mixtures'
+    """
+    if source.endswith(" memory"):
+        return "memory"
+    if source.startswith("serving "):
+        return "serving"
+    if device in BLACKWELL:
+        return "blackwell"
+    if serves:
+        return "inference"
+    return "mixtures" if routed else "training"
+
+
+def class_of(run: BaseRun) -> str:
+    """The class of a model's architecture."""
+    architecture = run.model.architecture
+    mixers = {mixer for kind in architecture.kinds for mixer in (kind.mixer, *kind.beside)}
+    if any((mixer != "none" and not mixer.endswith("attention")) or mixer in RECURRENT for mixer in mixers):
+        return "hybrid or recurrent"
+    return "mixture of experts" if architecture.routed else "dense"
+
+
+def format_label(precision: str | None) -> str:
+    """The format of products; 16 bits where it is not narrower or wider.
+
+    >>> format_label(None), format_label("fp8-block")
+    ('16 bits', 'fp8')
+    """
+    return "16 bits" if precision in (None, "bf16", "fp16") else precision.split("-")[0]
+
+
+def size_class(parameters: float) -> str:
+    """The class of a number of parameters.
+
+    >>> size_class(7e9)
+    '2B to 20B'
+    """
+    return [name for least, name in SIZES if parameters >= least][-1] if parameters else UNTOLD
+
+
+def label(labels: Mapping[str, str], by: str) -> str:
+    """The name of the group that a row is of."""
+    return labels.get(by) or UNTOLD
