@@ -58,6 +58,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "--num-distributed-optimizer-instances": Option(int, ARGUMENTS),
     "--overlap-grad-reduce": Option(bool, ARGUMENTS),
     "--overlap-param-gather": Option(bool, ARGUMENTS),
+    "--no-overlap-p2p-communication": Option(bool, ARGUMENTS),
     "--bf16": Option(bool, ARGUMENTS),
     "--fp16": Option(bool, ARGUMENTS),
     "--fp8-format": Option(str, ARGUMENTS, ("e4m3", "hybrid")),
@@ -222,8 +223,10 @@ def _overlap(made: Sheet, asked: ExportRequest) -> None:
             fractions(made, plan, name, reached=1.0)
     if plan.vpp > 1 and plan.overlap_pp:
         fractions(made, plan, "overlap_pp", reached=1.0)
+    elif plan.vpp > 1 and plan.pp > 2:  # Megatron-LM refuses it for two stages, between which both ways are one pair
+        made.put("--no-overlap-p2p-communication", True, "overlap_pp")
     elif plan.vpp > 1:
-        made.note("overlap_pp", "0 in the plan, but Megatron-LM hides transfers of interleaved stages by default")
+        made.note("overlap_pp", "0 in the plan, but Megatron-LM always hides transfers of two interleaved stages")
     elif plan.pp > 1 and plan.overlap_pp:
         made.note("overlap_pp", "Megatron-LM overlaps transfers between stages only of interleaved ones")
     made.cover("overlap_pp")

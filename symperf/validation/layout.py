@@ -100,6 +100,8 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
     told = f"{row.text('recompute')} {row.text('precision')} {row.text('sequence_parallel')}".casefold()
     if "sequence parallel" in told or "true" in told.split():
         fields["sequence_parallel"] = True
+    if "torch.compile" in f"{told} {row.text('framework').casefold()}":
+        fields["compiled"] = True
     if "async tp" in f"{told} {row.text('note').casefold()}":
         fields["overlap_tp"] = 1.0
     if software.deduplicated and model.architecture.routed and not model.architecture.grouped_routing:
@@ -166,6 +168,8 @@ def degrees_of(row: TableRow, software: TrainingFramework) -> dict[str, int]:
     degrees = {name: value or 1 for name, value in found.items()}
     if degrees["pp"] == 1:
         degrees["vpp"] = 1
+    elif found["vpp"] is None and "interleaved" in row.text("note").casefold():
+        degrees["vpp"] = software.looped_chunks
     if degrees["ep"] > 1 and (expert_tp := row.whole("etp") or (software.dealt_experts_split and degrees["tp"])):
         degrees["expert_tp"] = expert_tp
     replica = degrees["tp"] * degrees["pp"] * degrees["cp"]
