@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
+from ..common.numbers import as_plain
 from ..models.description import BASE_SIZES
 from ..plans.adapters import trained_parts
 from ..plans.alignment import misaligned_sizes
@@ -170,7 +171,7 @@ class Settable:
         sizes: dict[str, int] = {}
         figures: dict[str, Any] = {}
         own: dict[str, float] = {}
-        for name, value in values.items():
+        for name, value in ((name, as_plain(value)) for name, value in values.items()):
             if name in self.sizes:
                 sizes[name] = size(name, value)
             elif name in SYSTEM_SYMBOLS or name == "matrix_rate":

@@ -7,6 +7,7 @@ import io
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from ..common.cells import csv_cell, markdown_cell
 from ..common.table import Table
 from .chosen import LEAST
 from .groups import contests, group_of, grouped, split
@@ -261,7 +262,7 @@ def left_out_table(report: Report) -> list[str]:
 
 def cell(text: str) -> str:
     """A text that cannot end a cell of a table."""
-    return text.replace("|", "\\|").replace("\n", " ")
+    return markdown_cell(text)
 
 
 def as_csv(scored: Sequence[Scored]) -> str:
@@ -273,6 +274,7 @@ def as_csv(scored: Sequence[Scored]) -> str:
         numbers = (f"{row.measured:.6g}", f"{row.predicted:.6g}", f"{row.error:.4f}")
         interval = ("" if end is None else f"{end:.6g}" for end in (row.low, row.high))
         chosen = "" if row.chosen is None else f"{row.chosen:.4g}"
-        labels = (label(row.labels, name) if name in row.labels else "" for name in LABELS)
-        writer.writerow((row.source, row.case, row.quantity, *numbers, *interval, chosen, *labels))
+        labels = (csv_cell(label(row.labels, name)) if name in row.labels else "" for name in LABELS)
+        texts = (csv_cell(row.source), csv_cell(row.case), row.quantity)
+        writer.writerow((*texts, *numbers, *interval, chosen, *labels))
     return out.getvalue()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, quote
+from ..common.system_errors import cause
 from ..evaluation.uncertainty import LEVEL
 from . import tables
 from .case import Case, LeftOut, Scored
@@ -105,7 +106,7 @@ def tables_of(folder: Path) -> list[Path]:
     try:
         return [folder / name for name in tables.OWN if (folder / name).exists()]
     except OSError as error:
-        raise UnreadableError(f"data: {quote(str(folder))}: cannot be read: {error.strerror}") from None
+        raise UnreadableError(f"data: {quote(str(folder))}: cannot be read: {cause(error)}") from None
 
 
 def expressed_rows(folder: Path | None) -> list[Expressed]:

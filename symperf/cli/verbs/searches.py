@@ -43,7 +43,7 @@ def add(verb: Verb) -> None:
         "and device against those of a user",
     )
     search.add_argument("--csv", action="store_true", help="print the plans as CSV and nothing else")
-    search.add_argument("--dask", metavar="ADDRESS", help="compute on the Dask cluster of this scheduler")
+    flags.dask(search)
     _inference(search)
     _extras(search)
     group = search.add_argument_group("constraints")
