@@ -43,7 +43,7 @@ ALLOWED = {
     "technology.allocation": "common derive runs systems technology",
     "plan_search.inference": "analysis common infer models plan_search plans runs serve spending systems",
     "plan_search.technologies": "common models plan_search plans runs systems train",
-    "validation": "common evaluation infer models plans runs serve systems train",
+    "validation": "common evaluation infer models plans runs serve systems",
     "calibration": "common evaluation infer measuring operations runs systems validation",
     "calibration.kernels": "calibration common infer systems validation.kernels",
     "timeline": "common evaluation infer operations plans runs serve train train.memory train.step",
