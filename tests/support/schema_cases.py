@@ -39,7 +39,7 @@ CASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "search": (("search", "llama-2-7b", "-s", "h100-sxm", "--devices", "2", "--batch", "8", "--sequence", "128"),),
 }
 """By verb; `measure` needs a device, and its keys stand in its schema by hand."""
-SLOW = ("allocate", "validate", "cite", "derive")
+SLOW = ("allocate", "validate", "cite", "derive", "search", "phase", "gains", "calibrate", "sweep", "serve")
 """Those that take longest, left to `nightly`."""
 _KINDS: dict[str, Any] = {"object": dict, "array": list, "string": str, "null": type(None), "boolean": bool}
 

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from support.effort import NIGHTLY
 from support.paths import ROOT
 from support.study_cases import FORMATS, Stop, bytes_of, partial, study_file, sweep_command, write_study
 
@@ -20,6 +21,7 @@ from symperf.sweep.work_folder import WorkFolder
 if TYPE_CHECKING:
     from pathlib import Path
 
+KINDS = FORMATS if NIGHTLY else (".zarr", ".csv")
 SMALL = """
 model = "llama-2-7b"
 system = "h100-sxm"
@@ -30,7 +32,7 @@ tp = [1, 2, 4, 8]
 """
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("suffix", KINDS)
 def test_overwrite_leaves_a_running_sweep_alone(tmp_path: Path, suffix: str) -> None:
     """It is refused before anything is removed; what was there of the other is there, and goes on to the same file."""
     path, out = study_file(tmp_path), tmp_path / f"out{suffix}"
@@ -47,7 +49,7 @@ def test_overwrite_leaves_a_running_sweep_alone(tmp_path: Path, suffix: str) -> 
     assert (outcome.whole, outcome.computed) == (True, outcome.chunks - 4)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".zarr"])
+@pytest.mark.parametrize("suffix", KINDS)
 def test_a_result_that_another_process_made_meanwhile_is_kept(tmp_path: Path, suffix: str) -> None:
     """The second met an empty folder when the first was done with it: it asks again what it asked before the lock."""
     path, out = study_file(tmp_path), tmp_path / f"out{suffix}"
@@ -62,7 +64,7 @@ def test_a_result_that_another_process_made_meanwhile_is_kept(tmp_path: Path, su
     assert bytes_of(out) == before
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("suffix", KINDS)
 def test_a_kill_just_after_the_file_is_in_place_loses_nothing(tmp_path: Path, suffix: str, monkeypatch) -> None:
     """The folder of the work goes at once or not at all; its remains go with the next process."""
     path, out = study_file(tmp_path), tmp_path / f"out{suffix}"
@@ -139,7 +141,7 @@ print(sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in chi
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("suffix", KINDS)
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, suffix: str) -> None:
     path, out = study_file(tmp_path, SMALL), tmp_path / f"out{suffix}"
     os.mkfifo(out)
@@ -152,7 +154,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, suffix: str) -> No
 
 
 @pytest.mark.parametrize("name", ["n" * 300, "n" * 245, "é" * 124, "n" * 5000, "a\0b", "a\udcff"])
-@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("suffix", KINDS)
 def test_a_name_that_no_file_can_have_is_one_line(tmp_path: Path, suffix: str, name: str) -> None:
     """Before anything is computed, with nothing left behind."""
     path = study_file(tmp_path, SMALL)
