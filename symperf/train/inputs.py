@@ -21,7 +21,7 @@ from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.plan_fields import WIDE_PRECISIONS
 from ..plans.recompute_modules import modules_of
 from ..plans.stage_layout import chunks_of, modules_at
-from ..plans.structure import COUNTED, STATED, Structure, rank_order_of, sent_formats
+from ..plans.structure import COUNTED, SCATTERED, STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
 from ..systems.kernel_constants import TRAINED
 from ..systems.quantities import check_number
@@ -97,6 +97,7 @@ def structure_of(
         power_limited=system.power_limited and not wide,
         rank_order=rank_order_of(plan, system),
         sent=sent_formats(stated) if model.architecture.routed else (),
+        scattered=model.architecture.routed and (SCATTERED in stated or states(system, SCATTERED)),
         overheads=any(name in stated or states(system, name) for name in STATED),
         families=tuple(name for name in system.families if name in TRAINED and not (wide and name == "loops")),
         misaligned=misaligned_sizes(model, system, plan.precision, plan.vocab_multiple),
@@ -116,6 +117,7 @@ def structure_of(
         stored=plan.base_precision is not None,
         loss=plan.loss,  # type: ignore[arg-type]
         compiled=plan.compiled,
+        eager=plan.eager and not plan.compiled,
     )
 
 

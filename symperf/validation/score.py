@@ -46,6 +46,11 @@ class Report:
     scored: Sequence[Scored]
     left_out: Sequence[LeftOut]
 
+    @property
+    def tested(self) -> list[Scored]:
+        """The predictions of rows that set no constant: what all rows say, they say."""
+        return [row for row in self.scored if not row.calibrates]
+
 
 def unheard(done: int, total: int) -> None:
     """A progress that tells nobody."""

@@ -22,7 +22,7 @@ KEYS = {
     "prompts_per_chunk", "targets", "served", "fits", "memory_bytes", "capacity_bytes", "concurrency_limit", "capacity",
     "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "pools",
     "speculative", "adapters", "loop", "workload", "trace", "warnings", "kv_tokens", "kv_blocks", "longest_context",
-    "model_context", "memory_utilization", "memory_parts", "mean_concurrency", *POINT_KEYS,
+    "model_context", "memory_utilization", "memory_parts", "mean_concurrency", "interval", *POINT_KEYS,
 }  # fmt: skip
 
 
