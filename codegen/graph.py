@@ -23,7 +23,7 @@ Node = tuple[Any, ...]
     ("negative", at)
     ("sum", terms)                    a term is 2 at, or 2 at + 1 where it is subtracted
     ("product", factors)              a factor is 2 at, or 2 at + 1 where it divides
-    ("power", at, exponent)           a rational exponent above zero
+    ("raised", at, exponent)          a rational exponent above zero
     (operation, at, ...)              an operation of `Program`
 
 where `at` is the number of another node.
@@ -168,7 +168,7 @@ class Graph:
     def _power(self, base: int, exponent: Any) -> int:
         if exponent < 0:
             return self.node("product", (2 * self._power(base, -exponent) + 1,))
-        return base if exponent == 1 or self.is_one(base) else self.node("power", base, exponent)
+        return base if exponent == 1 or self.is_one(base) else self.node("raised", base, exponent)
 
 
 def parts_of(node: Node) -> list[int]:
@@ -178,7 +178,7 @@ def parts_of(node: Node) -> list[int]:
         return []
     if kind in ("sum", "product"):
         return [each >> 1 for each in node[1]]
-    return [node[1]] if kind == "power" else list(node[1:])
+    return [node[1]] if kind == "raised" else list(node[1:])
 
 
 def _divides(factor: Any) -> bool:

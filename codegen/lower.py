@@ -114,7 +114,7 @@ class _Writer:
                 return self.build_sum(parts[0])
             case "product":
                 return self.build_product(parts[0])
-            case "power":
+            case "raised":
                 return self.power(self.done[parts[0]], parts[1])
         return self.chain(kind, [self.done[part] for part in parts])
 

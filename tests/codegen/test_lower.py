@@ -184,3 +184,15 @@ def test_what_stands_for_a_symbol_is_lowered_in_its_place() -> None:
     program = lower([(y, 2 * x * z)], {"out": y + x}, stand_for={x: sympy.S.One})
     assert set(program.inputs) == {"z"}
     assert program.text() == lower([(y, 2 * z)], {"out": y + 1}).text()
+
+
+def test_operations_of_functions_are_told_from_powers_and_sums() -> None:
+    """A function may raise to what is no number; its name is no other kind of part."""
+
+    class raise_to(sympy.Function):  # noqa: N801
+        operation = "power"
+
+    expr = raise_to(x, y) + x**2 + raise_to(x, 2)
+    assert _value(expr, floats(), x=3, y=4) == 81 + 9 + 9
+    program = lower([], {"out": expr, "same": 1 + expr}, share=True)
+    assert run(program, {"x": 3, "y": 4}, floats())[program.outputs["same"]] == 100
