@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .bytecode import LoopInvariants, bytecode_machine
+from .compiling import load_function
 from .store import digest
 from .workers import boxes, run_boxes
 
@@ -107,11 +108,11 @@ class GeneratedNest:
         uniform, tables, rows = outside
         scratch = [np.empty(self.body.rows * self.body.stride) for _ in states]
         if self._function is None:
-            self._function = self.store.module(self.text).kernel
             nothing = np.zeros(len(sizes), np.int64)
-            self._function(
-                nothing, nothing, scratch[0], uniform, offsets, strides, *tables, rows, *states[0]
-            )  # compiles
+            given = (nothing, nothing, scratch[0], uniform, offsets, strides, *tables, rows, *states[0])
+            compiled = load_function(self.store.module(self.text), "kernel", given)
+            compiled(*given)  # loads machine code, or makes it
+            self._function = compiled
         function = self._function
 
         def work(thread: int, box: Box) -> None:
