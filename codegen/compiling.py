@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 LONG = 2_000
 """Characters of a text above which it takes longer to compile than to start an interpreter with Numba."""
 _known: dict[tuple[Path, str], Any] = {}
-_CHILD = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from {} import compile_here; compile_here(sys.argv[2:])"
+_CHILD = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from {} import compile_here; compile_here(sys.argv[2:])"
+)
 _running: set[subprocess.Popen[bytes]] = set()
 
 

@@ -205,7 +205,9 @@ def evaluate(
         waiting = []
         try:
             for task in tasks:
-                work.compile(task)  # in this thread, which hears a signal; what is compiled already is evaluated meanwhile
+                work.compile(
+                    task
+                )  # in this thread, which hears a signal; what is compiled already is evaluated meanwhile
                 waiting.append(pool.submit(lambda one: tell(work.run(one, tally, limit)), task))
             for future in waiting:
                 future.result()
