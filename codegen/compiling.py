@@ -69,10 +69,11 @@ def compile_here(given: Sequence[str]) -> None:
 
     path = Path(given[0])
     module = load_module(Store(path.parent.parent), path.read_text(encoding="utf-8"))
+    type_of: Any = numba.typeof
     types = []
     for kind, dimensions in json.loads(given[2]):
         example = 0 if kind == "whole" else np.empty((0,) * dimensions, dtype=kind)
-        types.append(numba.typeof(example))
+        types.append(type_of(example))
     getattr(module, given[1]).compile(tuple(types))
 
 
@@ -80,7 +81,7 @@ def _compile_apart(path: Path, name: str, arguments: Sequence[Any]) -> None:
     """Have another process compile; if it cannot, the function is compiled when it is called."""
     types = [(str(a.dtype), a.ndim) if isinstance(a, np.ndarray) else ("whole", 0) for a in arguments]
     found = json.dumps([part for part in sys.path if isinstance(part, str)])
-    command = [sys.executable or "", "-c", _CHILD.format(__name__), found, str(path), name, json.dumps(types)]
+    command = [sys.executable or "", "-c", _CHILD.format(__name__, compile_here.__name__), found, str(path), name, json.dumps(types)]
     litter = _unfinished(path)
     quiet = subprocess.DEVNULL
     try:

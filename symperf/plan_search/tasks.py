@@ -81,7 +81,7 @@ class SearchWork:
         shares = max(1, -(-plans // SHARE)) if cut else 1
         return [Task(family, share, shares) for share in range(shares)]
 
-    def compile(self, task: Task) -> RowProgram:
+    def program(self, task: Task) -> RowProgram:
         """The program of a task's family."""
         structures = structures_of(self.families[task.family])
         return program_of(structures, self.space.question.columns, memory_only=self.memory_only)
@@ -99,7 +99,7 @@ class SearchWork:
         """
         group = self.families[task.family]
         structures = structures_of(group)
-        program = self.compile(task)
+        program = self.program(task)
         done = 0
         for part in _parts(group):
             held = self.rows[part.table]
