@@ -2,7 +2,7 @@
 PYTHON ?= .venv/bin/python
 TESTS ?= tests symperf
 
-.PHONY: help setup lint format types test quick nightly docs bench smoke same-answers ci
+.PHONY: help setup lint format types test quick nightly docs bench smoke same-answers audit sbom ci
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1: /p' Makefile
@@ -46,6 +46,13 @@ smoke: ## every benchmark compares its results, and none measures; whether the p
 
 same-answers: ## whether the checkout in BEFORE gives the same answers
 	$(PYTHON) benchmarks/same_answers.py $(or $(BEFORE),$(error give BEFORE=FOLDER, a checkout to compare with))
+
+audit: ## known faults of what is installed, and patterns of unsafe code (pip install pip-audit bandit)
+	$(PYTHON) -m pip_audit --skip-editable
+	$(PYTHON) -m bandit --quiet --recursive symperf formulas codegen --severity-level medium
+
+sbom: ## the bill of materials of a release, sbom.json (pip install pip-audit)
+	$(PYTHON) -m pip_audit --skip-editable --format cyclonedx-json --output sbom.json
 
 ci: ## what CI does, in a clean environment
 	.ci/run

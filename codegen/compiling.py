@@ -81,7 +81,8 @@ def _compile_apart(path: Path, name: str, arguments: Sequence[Any]) -> None:
     """Have another process compile; if it cannot, the function is compiled when it is called."""
     types = [(str(a.dtype), a.ndim) if isinstance(a, np.ndarray) else ("whole", 0) for a in arguments]
     found = json.dumps([part for part in sys.path if isinstance(part, str)])
-    command = [sys.executable or "", "-c", _CHILD.format(__name__, compile_here.__name__), found, str(path), name, json.dumps(types)]
+    text = _CHILD.format(__name__, compile_here.__name__)
+    command = [sys.executable or "", "-I", "-c", text, found, str(path), name, json.dumps(types)]
     litter = _unfinished(path)
     quiet = subprocess.DEVNULL
     try:

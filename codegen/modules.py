@@ -1,8 +1,8 @@
 """Generated modules in a `Store`: a folder each, with the source and the object code that compilers put beside it.
 
 The source is compared with the text asked for and imported from the bytes compared. Object code, which Numba writes,
-gets a checksum when it is first met again and when the process ends; code that no longer matches is removed, so that
-it is compiled anew.
+gets a checksum when the process ends; code that does not match one when it is met again is removed, so that it is
+compiled anew.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from .store import Store, digest, is_private, write_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
 SOURCE = "kernel.py"
@@ -105,7 +106,8 @@ def seal(entry: Path, *, check: bool) -> None:
 
     Args:
         entry: the folder.
-        check: remove the files that no longer match what was written down, and those cut short.
+        check: remove the files that do not match what was written down, those cut short, and those of which nothing is
+            written down, as of a process that was killed: reading a pickle runs what it says.
     """
     try:
         seals = json.loads((_read(entry / SEALS) or b"{}").decode())
@@ -122,7 +124,7 @@ def seal(entry: Path, *, check: bool) -> None:
             continue
         mark = hashlib.sha256(data).hexdigest()
         cut = path.suffix in (".nbi", ".nbc") and not data.endswith(b".")  # a whole pickle ends so
-        if check and (cut or known.get(label, mark) != mark):
+        if check and (cut or known.get(label) != mark):
             path.unlink(missing_ok=True)
         else:
             found[label] = mark
@@ -146,11 +148,35 @@ def _import_bytes(name: str, path: Path, data: bytes) -> ModuleType:
     found = module_from_spec(spec)
     sys.modules[name] = found
     try:
-        spec.loader.exec_module(found)
+        with _kept_beside(data):
+            spec.loader.exec_module(found)
     except BaseException:
         del sys.modules[name]
         raise
     return found
+
+
+@contextlib.contextmanager
+def _kept_beside(source: bytes) -> Iterator[None]:
+    """Let Numba keep the object code of functions that are made here beside their source, and nowhere else.
+
+    Object code is a pickle, which runs code when it is read: the folders that `NUMBA_CACHE_DIR` and
+    `NUMBA_CACHE_LOCATOR_CLASSES` name have no checks of their owner, and no seals.
+    """
+    if b"numba" not in source:
+        yield
+        return
+    from numba.core import config
+
+    wanted = {"CACHE_DIR": "", "CACHE_LOCATOR_CLASSES": "InTreeCacheLocator"}
+    before = {name: getattr(config, name) for name in wanted if hasattr(config, name)}
+    for name in before:
+        setattr(config, name, wanted[name])
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(config, name, value)
 
 
 def _forget_objects(entry: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -27,9 +28,16 @@ def share(graph: Graph) -> None:
     for kind in ("sum", "product"):
         numbers = [at for at, node in enumerate(graph.nodes) if node[0] == kind and len(node[1]) > 1]
         chains = {at: set(graph.nodes[at][1]) for at in numbers if at not in written}
-        _take_out_pairs(graph, kind, chains)
+        # A part that comes more than once, as where units have gone, is shared once and left as often as it is more.
+        more = {at: _repeated(graph.nodes[at][1]) for at in chains}
+        _take_out_pairs(graph, kind, chains, more)
         for at, parts in chains.items():
-            graph.nodes[at] = (kind, tuple(sorted(parts)))
+            graph.nodes[at] = (kind, tuple(sorted([*parts, *more[at]])))
+
+
+def _repeated(parts: tuple[int, ...]) -> list[int]:
+    """Parts beyond the first of their kind."""
+    return list((Counter(parts) - Counter(set(parts))).elements())
 
 
 def _read_by_jumps(graph: Graph) -> set[int]:
@@ -44,7 +52,7 @@ def _read_by_jumps(graph: Graph) -> set[int]:
     return found
 
 
-def _take_out_pairs(graph: Graph, kind: str, chains: dict[int, set[int]]) -> None:
+def _take_out_pairs(graph: Graph, kind: str, chains: dict[int, set[int]], more: dict[int, list[int]]) -> None:
     """Replace pairs of the parts of chains, the most frequent first, by the node of the pair."""
     holders: dict[Pair, set[int]] = {}
     for at, parts in chains.items():
@@ -68,6 +76,9 @@ def _take_out_pairs(graph: Graph, kind: str, chains: dict[int, set[int]]) -> Non
                 for other in parts:
                     holders.get(_ordered(gone, other), set()).discard(at)
             parts.difference_update(pair)
+            if part in parts:
+                more[at].append(part)
+                continue
             for other in parts:
                 new = _ordered(part, other)
                 holders.setdefault(new, set()).add(at)

@@ -10,7 +10,7 @@ from symperf.validation import report as tables
 from symperf.validation.chosen import LEAST as POWER
 from symperf.validation.chosen import chosen_table
 from symperf.validation.groups import by_aim, contests, group_of, grouped, split, worst_groups
-from symperf.validation.labels import GROUPINGS, label
+from symperf.validation.labels import GROUPINGS, UNTOLD, label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +49,7 @@ MISSING = {
     "LLAMA3": "unequal work of context-parallel ranks; congestion of 16,384 devices on RoCE",
     "MCOREMOE": "experts of unequal load; permutation of tokens as kernels of their own",
     "MTNLG": "not known (the micro-batch is not told)",
+    "SC21T2": "communication of ZeRO-3 of 2021, by which these runs are bound",
     "SC21": "six of its ten rates lie within 5 % of one another (135 to 142 TFLOP/s): small errors change their order",
     "TITAN memory": "what the allocator holds in reserve; gathered parameters kept from layer to layer",
     "FTGPT memory": "work space of the runtime and of cuBLAS",
@@ -66,18 +67,24 @@ MISSING = {
 
 def section(found: Report) -> list[str]:
     """The lines of the page's beginning."""
-    lines = ["## The worst groups", "", *worst_lines(found.scored), "", "## By aim", "", *aim_lines(found.scored)]
-    lines += ["", "## Biased or badly ranked", "", *one_sided_lines(found.scored)]
-    lines += ["", "## Measured kernels alone, or chosen constants", "", *constant_lines(found.scored)]
-    lines += ["", "## Intervals", "", *interval_lines(found.scored)]
-    return [*lines, "", "## Layouts that compete", "", *layout_lines(found.scored)]
+    lines = ["## The worst groups", "", *worst_lines(found.tested), "", "## By aim", "", *aim_lines(found.tested)]
+    lines += ["", "## Biased or badly ranked", "", *one_sided_lines(found.tested)]
+    lines += ["", "## Measured kernels alone, or chosen constants", "", *constant_lines(found.tested)]
+    lines += ["", "## Intervals", "", *interval_lines(found.tested)]
+    return [
+        *lines,
+        "",
+        "## Layouts that compete",
+        "",
+        *layout_lines(found.tested, [row for row in found.scored if row.calibrates]),
+    ]
 
 
 def group_sections(found: Report) -> list[str]:
     """The lines of every grouping but that by family."""
     lines: list[str] = []
     for by in GROUPINGS[1:]:
-        lines += [f"### By {by}", "", *tables.group_table(by, grouped(found.scored, by)), ""]
+        lines += [f"### By {by}", "", *tables.group_table(by, grouped(found.tested, by)), ""]
     return ["## By device, format, class, software, size and year", "", *lines[:-1]]
 
 
@@ -193,7 +200,7 @@ def interval_lines(rows: Sequence[Scored]) -> list[str]:
     count, failing = 0, 0
     for by in GROUPINGS:
         for one in grouped(timed, by):
-            if one.rows >= LEAST:
+            if one.rows >= LEAST and one.name != UNTOLD:
                 count += 1
                 if one.coverage is not None and one.coverage < COVERED:
                     numbers = f"{one.rows} | {one.coverage:.0%} | {one.width:.2f} | {tables.share(one.bias, sign=True)}"
@@ -202,17 +209,24 @@ def interval_lines(rows: Sequence[Scored]) -> list[str]:
     return [*lines, "", f"These are {failing} of {count} groups."]
 
 
-def layout_lines(rows: Sequence[Scored]) -> list[str]:
-    """How well layouts of one model, system and size are ranked."""
+def layout_lines(rows: Sequence[Scored], apart: Sequence[Scored] = ()) -> list[str]:
+    """How well layouts of one model, system and size are ranked; by family also of rows that set constants."""
     found = contests(rows)
     if found is None:
         return ["No three rows are layouts of one model on one system, of one size and work."]
-    return wrapped(
+    lines = wrapped(
         f"{found.contests} times three or more rows of a family are layouts of one model on one system, of one size, "
         f"work, format and software: {found.rows} rows. Spearman's rank correlation inside such a contest is "
         f"{found.correlation:.3f} (the mean, weighted by rows; {RANKED} is aimed at); of two layouts that are 5 % or "
-        f"more apart {found.ordered:.0%} are in the right order."
+        f"more apart {found.ordered:.0%} are in the right order. By family:"
     )
+    lines += ["", "| family | contests | rows | rank | pairs in order |", "|---|---:|---:|---:|---:|"]
+    for name in dict.fromkeys(row.source for row in (*rows, *apart)):
+        own = contests([row for row in (*rows, *apart) if row.source == name])
+        if own is not None:
+            numbers = f"{own.contests} | {own.rows} | {own.correlation:.3f} | {own.ordered:.0%}"
+            lines.append(f"| {tables.cell(name)} | {numbers} |")
+    return lines
 
 
 def wrapped(text: str) -> list[str]:

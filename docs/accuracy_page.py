@@ -1,7 +1,7 @@
 """The page `docs/accuracy.md`, and the tables and figures beside it in `docs/accuracy/`.
 
 Every prediction is kept in `rows.csv`, so that the page can be written again and checked without computing all of them:
-a check predicts every `SAMPLE`-th row anew, and the references of the paper that symperf follows, and compares.
+a check predicts the rows anew whose hash has changed (`accuracy_hashes.py`), and compares.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from pathlib import Path
 import accuracy_blocks
 import accuracy_evidence
 import accuracy_groups
+import accuracy_hashes
 import accuracy_serving
 
 from symperf.validation import report as tables
 from symperf.validation.case import Case, LeftOut, Scored
 from symperf.validation.plot import draw
 from symperf.validation.rows import PACKAGED, TableRow, read
-from symperf.validation.score import Report, expressed_rows, predict_case, summaries, validate
+from symperf.validation.score import Report, predict_case, summaries, validate
 from symperf.validation.tables import columns_of
 
 HERE = Path(__file__).resolve().parent / "accuracy"
@@ -78,7 +79,31 @@ def write(found: Report) -> dict[Path, str | bytes]:
     writer = csv.writer(left, lineterminator="\n")
     writer.writerows([("source", "case", "reason"), *((row.source, row.case, row.reason) for row in found.left_out)])
     files: dict[Path, str | bytes] = {ROWS: tables.as_csv(found.scored), LEFT_OUT: left.getvalue()}
-    return files | {path: draw(found.scored, str(path)) for path in FIGURES}
+    hashes = accuracy_hashes.written(results(found), files)
+    return files | {path: draw(found.scored, str(path)) for path in FIGURES} | {accuracy_hashes.FILE: hashes}
+
+
+def results(found: Report) -> dict[tuple[str, str, str], str]:
+    """What is kept for each case, by family, case and quantity; of a case that is left out, whatever its quantity."""
+    scored = {(row.source, row.case, row.quantity): accuracy_hashes.told(row) for row in found.scored}
+    left = {(row.source, row.case): row.reason for row in found.left_out}
+    return Results(scored, left)
+
+
+class Results(dict[tuple[str, str, str], str]):
+    """What is kept for each case; nothing for one that is not known.
+
+    Args:
+        scored: by family, case and quantity.
+        left: reasons, by family and case.
+    """
+
+    def __init__(self, scored: dict[tuple[str, str, str], str], left: dict[tuple[str, str], str]) -> None:
+        super().__init__(scored)
+        self.left = left
+
+    def __missing__(self, key: tuple[str, str, str]) -> str:
+        return self.left.get(key[:2], "")
 
 
 def kept() -> Report:
@@ -103,33 +128,45 @@ def kept() -> Report:
     return Report(scored, left)
 
 
-def stale() -> list[str]:
-    """What of the kept predictions is no longer so, one line each: of a sample, and of which rows there are."""
+def stale(*, sample: bool = False) -> list[str]:
+    """What of the kept predictions is no longer so, one line each: of all rows whose hash has changed.
+
+    Args:
+        sample: predict every `SAMPLE`-th of them alone, and the references of the paper that symperf follows.
+    """
+    all_inputs, hashes = accuracy_hashes.stored()
+    if all_inputs == accuracy_hashes.inputs({path: path.read_text(encoding="utf-8") for path in (ROWS, LEFT_OUT)}):
+        return []
     before = kept()
+    was = results(before)
     known = {(row.source, row.case, row.quantity): row for row in before.scored}
-    out = {(row.source, row.case.split(":")[0]) for row in before.left_out}
+    out = {(row.source, row.case) for row in before.left_out}
     found, number = [], 0
-    for item in expressed_rows(None):
+    for row, item in accuracy_hashes.every_item():
         if isinstance(item, LeftOut):
             if (item.source, item.case) not in out:
                 found.append(f"{item.case}: left out now: {item.reason}")
             continue
         number += 1
-        if number % SAMPLE == 0 or item.source in REFERENCES:
-            found += compared(item, known, out)
+        if sample and number % SAMPLE and item.source not in REFERENCES:
+            continue
+        if accuracy_hashes.row_hash(row, item, was[item.source, item.case, item.quantity]) not in hashes:
+            found += compared(item, known, was)
     return found
 
 
-def compared(case: Case, known: dict[tuple[str, str, str], Scored], out: set[tuple[str, str]]) -> list[str]:
+def compared(case: Case, known: dict[tuple[str, str, str], Scored], was: dict[tuple[str, str, str], str]) -> list[str]:
     """What a case's prediction is now, if that is not what was kept."""
-    now = predict_case(case)
+    now, key = predict_case(case), (case.source, case.case, case.quantity)
     if isinstance(now, LeftOut):
-        return [] if (now.source, now.case.split(":")[0]) in out else [f"{now.case}: left out now: {now.reason}"]
-    before = known.get((now.source, now.case, now.quantity))
+        return [] if was[key] == now.reason else [f"{now.case}: left out now: {now.reason}"]
+    before = known.get(key)
     if before is None:
         return [f"{now.case}: was not scored"]
-    if abs(now.predicted / before.predicted - 1) > CLOSE:
-        return [f"{now.case}: predicted {now.predicted:.6g}, was {before.predicted:.6g}"]
+    for name in ("predicted", "low", "high"):
+        new, old = getattr(now, name), getattr(before, name)
+        if (new is None) != (old is None) or (new is not None and abs(new / old - 1) > CLOSE):
+            return [f"{now.case}: {name} {new}, was {old}"]
     return []
 
 

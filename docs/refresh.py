@@ -5,8 +5,8 @@ Run: python docs/refresh.py [--check]     (with --check nothing is written; exit
 * A fenced `text` block right after a fenced `sh` block holds what the last line of that block prints, up to `LINES`
   lines. A `text excerpt` block holds lines of it, broken anywhere; one that holds anything else is written anew, to be
   cut again by hand.
-* `docs/accuracy.md` is written whole, from the published measurements that come with symperf; with `--check` a sample
-  of its predictions is computed anew (`accuracy_page.py`).
+* `docs/accuracy.md` is written whole, from the published measurements that come with symperf; with `--check` those
+  of its predictions are computed anew whose hash has changed (`accuracy_hashes.py`), with `--sample` some of them.
 """
 
 from __future__ import annotations
@@ -66,11 +66,12 @@ def main() -> int:
     """Write the pages, or check them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a page is stale")
+    parser.add_argument("--sample", action="store_true", help="with --check: predict a sample of the rows that changed")
     options = parser.parse_args()
     fresh: dict[Path, str | bytes] = {}
     for page in PAGES:
         fresh[ROOT / page] = refreshed((ROOT / page).read_text(encoding="utf-8"))
-    changed = accuracy_page.stale() if options.check else []
+    changed = accuracy_page.stale(sample=options.sample) if options.check else []
     if not options.check:
         found = accuracy_page.report()
         fresh |= accuracy_page.write(found)

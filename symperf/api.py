@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .common.numbers import plain_arguments
 from .plans.arguments import load_model, load_plan, load_system
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .systems.system import System
 
 
+@plain_arguments
 def training(
     model: Model | str | os.PathLike[str],
     system: System | str | os.PathLike[str],
@@ -62,6 +64,7 @@ def training(
     return _Run(load_model(model), load_system(system), load_plan(plan), **work, values=values)
 
 
+@plain_arguments
 def tuning(
     model: Model | str | os.PathLike[str],
     system: System | str | os.PathLike[str],
@@ -114,6 +117,7 @@ def tuning(
     return _Tuning(load_model(model), load_system(system), load_plan(plan), **work, **others, values=values)
 
 
+@plain_arguments
 def inference(
     model: Model | str | os.PathLike[str],
     system: System | str | os.PathLike[str],
@@ -170,6 +174,7 @@ def inference(
     )
 
 
+@plain_arguments
 def serving(
     model: Model | str | os.PathLike[str],
     system: System | str | os.PathLike[str],

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..language.atoms import Max, Min, complement
-from ..language.dimension import BYTE, FLOP, ONE
+from ..language.dimension import BYTE, FLOP, ONE, SECOND
 from ..language.formula import formula
-from ..language.symbols import flop
+from ..language.symbols import flop, scatter_latency
 from ..mathematics.fractions import chosen_load, fraction_power
 from ..sources import FEDUS, LEPIKHIN, MEGABLOCKS, MOE, SHAZEER
 
@@ -315,6 +315,30 @@ def combination_bytes(tokens: Any, num_experts_per_token: Any, hidden_size: Any,
     T*h*w*(k + 1)
     """
     return tokens * (num_experts_per_token + 1) * hidden_size * activation_bytes
+
+
+@formula(
+    glyph="T_{atom}",
+    dimension=SECOND,
+    source=MEGABLOCKS,
+    increasing="hidden_size num_experts_per_token scatter_latency tokens",
+    curvature="affine",
+)
+def scatter_add_time(tokens: Any, num_experts_per_token: Any, hidden_size: Any) -> Any:
+    """Seconds of adding all rows to their tokens by an atomic addition for each element: T k_e h lambda_s.
+
+    A sum over choices that no kernel is made for is a `scatter_add_` into zeros, and so is the gradient of sorting,
+    which adds at an index (Megatron-LM, core/transformer/moe/moe_utils.py, permute and unpermute that are not fused).
+
+    Assumes: additions are resolved in L2 at one rate, wherever they go; a token's choices do not wait for each other.
+
+    Source: derivation, for the scatter of Gale et al. 2022 section 5.2.
+
+    >>> from sympy import symbols
+    >>> scatter_add_time(*symbols("T k h"))
+    T*h*k*scatter_latency
+    """
+    return tokens * num_experts_per_token * hidden_size * scatter_latency
 
 
 @formula(

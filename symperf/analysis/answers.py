@@ -8,6 +8,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..common.errors import NoAnswerError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 WIDTH = 100
 
 
-class Unreachable(Exception):  # noqa: N818
-    """A target that no value of the symbol reaches: not bad input, but a question without an answer (exit status 1).
+class Unreachable(NoAnswerError):  # noqa: N818
+    """A target that no value of the symbol reaches.
 
     Attributes:
         limit: the value of the quantity nearest to the target; nothing where it is infinite.

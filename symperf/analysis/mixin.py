@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from ..common.numbers import plain_arguments
+
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
     from .asymptotics import Asymptotics
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 class Analysis:
     """What every bound run tells about where its time comes from and how it would change."""
 
+    @plain_arguments
     def regimes(
         self,
         symbol: str,
@@ -48,6 +51,7 @@ class Analysis:
 
         return regimes(cast("BaseRun", self), symbol, low, high, of, view, band)
 
+    @plain_arguments
     def phase(
         self,
         x: str,
@@ -80,6 +84,7 @@ class Analysis:
 
         return attribution(cast("BaseRun", self))
 
+    @plain_arguments
     def gains(self, of: str = "time") -> Gains:
         """What to buy or tune next: exact gains from each resource and symbol at 10 % more, twice, and in the limit.
 
@@ -93,6 +98,7 @@ class Analysis:
 
         return gains(cast("BaseRun", self), of)
 
+    @plain_arguments
     def solve(self, symbol: str, *, low: float | None = None, high: float | None = None, **targets: float) -> Solution:
         """The value of a symbol that meets targets: `run.solve("batch", time=0.02, memory=80e9)`.
 
@@ -110,6 +116,7 @@ class Analysis:
 
         return solve(cast("BaseRun", self), symbol, low=low, high=high, **targets)
 
+    @plain_arguments
     def cross(
         self,
         a: str,
@@ -139,6 +146,7 @@ class Analysis:
 
         return cross(cast("BaseRun", self), a, b, over, low, high, of=of)
 
+    @plain_arguments
     def asymptotics(self, symbol: str, of: str = "time") -> Asymptotics:
         """The leading term of a quantity, and its exponent, as a symbol goes to zero and to infinity.
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..common.errors import InputError, quote
 from ..common.extras import import_extra
+from ..common.outputs import write_file
+from ..common.pictures import write_plain
 
 
 class Drawable(Protocol):
@@ -52,9 +55,9 @@ def picture(answer: Drawable, path: str | Path | None) -> Any:
         raise InputError(
             f"plot: {type(answer).__name__.lower()} has no picture, expected text, --json or --latex"
         ) from None
+    write_plain(figure)
     if target is not None:
-        try:
-            figure.savefig(target, dpi=150, metadata={"Date": None} if target.suffix.lower() == ".svg" else None)
-        except OSError as error:
-            raise InputError(f"plot: cannot write {target}: {error.strerror or error}") from None
+        kind, drawn = target.suffix.lower().removeprefix("."), io.BytesIO()
+        figure.savefig(drawn, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+        write_file(target, drawn.getvalue(), "plot: cannot write {}")
     return figure

@@ -79,8 +79,8 @@ def _step(row: cells.TableRow, system: System) -> tuple[BaseRun, str, float, flo
     quantity, measured, _ = training.measurement(row)
     model = model_of(row)
     layout = layout_of(row, model)
-    if layout.midway:
-        raise InputError("every second product is computed again")
+    if layout.rest:
+        raise InputError("not all its layers run alike")
     run = Run(model, system, layout.plan, batch=layout.batch, sequence=layout.sequence)
     flops = run.value("model_flops")
     if quantity == "time_s":

@@ -20,21 +20,31 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         0 fine, 1 a question without an answer, 2 bad input (both told in one line on standard error), 130 interrupted.
     """
-    from ..analysis import Unreachable
-    from ..common.errors import InputError
-    from .output import ask_width, discard_output, write_error
+    try:
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:  # at any moment from here on, also while modules are imported
+        print("symperf: interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(arguments: list[str]) -> int:
+    from ..common.errors import InputError, NoAnswerError
+    from ..common.system_errors import one_line_of
+    from .output import begin, discard_output, tell_cache_fault, write_error
     from .parser import parse
 
     try:
-        options = parse(sys.argv[1:] if arguments is None else arguments)
-        ask_width(options.width)
-        return int(options.run(options))
+        options = parse(arguments)
+        begin(options.verb, options.width)
+        status = int(options.run(options))
+        tell_cache_fault()
+        return status
     except SystemExit:  # from argparse, which has answered -h or --version
         return 0
     except InputError as error:
         write_error(str(error))
         return 2
-    except Unreachable as error:
+    except NoAnswerError as error:
         write_error(str(error))
         return 1
     except ModuleNotFoundError as error:
@@ -42,9 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         write_error(f"needs {error.name}, which is not installed: pip install symperf")
         return 2
-    except KeyboardInterrupt:
-        write_error("interrupted")
-        return 130
     except BrokenPipeError:
         discard_output()
         return 0
+    except OSError as error:  # what no verb expected: a disk that fails, a folder that was removed
+        write_error(one_line_of(error))
+        return 2

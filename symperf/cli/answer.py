@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
-from .output import check_file, columns, write, write_file, write_json
+from ..common.outputs import check_file, write_file
+from .output import columns, write, write_json
 
 if TYPE_CHECKING:
     import argparse

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
+from ..common.outputs import check_file, write_file
 from ..common.table import Table, show_lines
 from ..systems.system_symbols import SYMBOLS
 from ..systems.units import spell
-from .output import check_file, console, write_file, write_json
+from .output import console, write_json
 
 if TYPE_CHECKING:
     import argparse

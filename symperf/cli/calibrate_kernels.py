@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
+from ..common.outputs import write_file
 from ..common.table import Table, show_lines
 from ..systems.system_symbols import SYMBOLS
 from ..systems.units import spell
-from .output import console, write_file, write_json
+from .output import console, write_json
 
 if TYPE_CHECKING:
     import argparse

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.collecting import collection_paused
 from ..common.errors import InputError, nearest, quote
-from .output import columns, write, write_file, write_json
+from ..common.outputs import write_file
+from .output import columns, write, write_json
 from .question import build_run
 
 if TYPE_CHECKING:

@@ -70,6 +70,18 @@ def software(parser: Parser) -> None:
     )
 
 
+def dask(parser: Parser) -> None:
+    """A cluster that computes."""
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="compute on the Dask cluster of this scheduler, which may run code here: name one that you trust",
+    )
+    parser.add_argument(
+        "--dask-tls", metavar="CA,CERT,KEY", help="speak to those alone whom this authority has signed (tls://...)"
+    )
+
+
 def longest(parser: Parser) -> None:
     """How long a context may be."""
     parser.add_argument(

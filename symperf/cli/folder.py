@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
@@ -12,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, quote
+from ..common.system_errors import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 
 def write_folder(path: str | os.PathLike[str], files: Mapping[str, str], mark: str, told: str) -> None:
@@ -33,7 +33,7 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, str], mark: s
     """
     check_folder(path, mark, told)
     listed = json.dumps({"files": sorted(files)}, indent=1) + "\n"
-    with _one_line(path, told):
+    with one_line(told.format(quote(str(path)))):
         target = Path(path).resolve()
         beside = Path(tempfile.mkdtemp(prefix=".symperf-", dir=target.parent))
         whole, before = beside / "whole", beside / "before"
@@ -62,7 +62,7 @@ def check_folder(path: str | os.PathLike[str], mark: str, told: str) -> None:
         InputError: it is a file, another folder, one to which files were added, or its parent is not there.
     """
     shown = told.format(quote(str(path)))
-    with _one_line(path, told):
+    with one_line(told.format(quote(str(path)))):
         target = Path(path).resolve()
         if not target.exists():
             if not target.parent.is_dir():
@@ -79,18 +79,6 @@ def check_folder(path: str | os.PathLike[str], mark: str, told: str) -> None:
         known = {*_listed(target / mark), mark} if found else set()
         if others := [name for name in found if name not in known]:
             raise InputError(f"{shown}: the folder holds {quote(others[0])}, which is no part of the site")
-
-
-@contextlib.contextmanager
-def _one_line(path: str | os.PathLike[str], told: str) -> Iterator[None]:
-    """An error of the file system as one line; null characters and links in a circle are no `OSError`."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise InputError(f"{told.format(quote(str(path)))}: {reason or error}") from None
 
 
 def _listed(mark: Path) -> list[str]:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
-from .output import console, write, write_file, write_json
+from ..common.outputs import write_file
+from .output import console, write, write_json
 
 if TYPE_CHECKING:
     import argparse

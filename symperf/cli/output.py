@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import json
 import os
 import re
 import shutil
-import stat
 import sys
 from contextvars import ContextVar
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, quote
+from ..common.errors import InputError
+from ..common.fingerprint import constants_version
+from ..common.system_errors import cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
 
 PIPE, NARROWEST = 120, 40
 """Columns of text in a pipe, and those that it takes at least."""
+SCHEMAS = 1
+"""The version of the schemas of JSON answers: it rises when a key goes or changes its meaning."""
+_VERB: ContextVar[str] = ContextVar("verb", default="")
 _ASKED: ContextVar[int | None] = ContextVar("asked", default=None)
 CONTROL = re.compile("(\x1b\\[[0-9;]*m)|[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Styles, and single characters that a terminal does not print."""
@@ -33,11 +35,12 @@ BLANKS = re.compile(r" +$", re.MULTILINE)
 
 
 def write_json(data: dict[str, Any]) -> None:
-    """One JSON object on standard output.
+    """One JSON object on standard output, with the schema that it has and the version of the constants behind it.
 
     Raises:
         InputError: NaN or infinity in it, which JSON does not have.
     """
+    data = {**data, "schema": f"symperf/{_VERB.get()}/{SCHEMAS}", "constants_version": constants_version()}
     try:
         text = json.dumps(data, indent=2, allow_nan=False)
     except ValueError:
@@ -45,8 +48,9 @@ def write_json(data: dict[str, Any]) -> None:
     write(text + "\n")
 
 
-def ask_width(width: int | None) -> None:
-    """Say how many columns text may take from here on; None: what the terminal has."""
+def begin(verb: str, width: int | None) -> None:
+    """Say whose answers are written from here on, and how many columns text may take; None: what the terminal has."""
+    _VERB.set(verb)
     _ASKED.set(width)
 
 
@@ -107,97 +111,21 @@ def write(text: str) -> None:
         raise
     except OSError as error:
         discard_output()
-        raise InputError(f"standard output: cannot be written: {error.strerror}") from None
-
-
-def check_file(path: str | os.PathLike[str], told: str) -> None:
-    """Refuse a file that `write_file` could not write, before the work whose result it is to hold.
-
-    Args:
-        path: of the file.
-        told: as in `write_file`.
-
-    Raises:
-        InputError: there is no such folder, it is a folder, or it may not be written.
-    """
-    try:
-        target = Path(path)
-        if target.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not target.exists():
-            target = target.resolve().parent
-            if not target.is_dir():
-                found = errno.ENOTDIR if target.exists() else errno.ENOENT
-                raise OSError(found, os.strerror(found))
-        if not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except (OSError, ValueError, RuntimeError) as error:
-        raise _unwritable(path, told, error) from None
-
-
-def _unwritable(path: str | os.PathLike[str], told: str, error: Exception) -> InputError:
-    """The line of a file that cannot be written; null characters and links in a circle are no `OSError`."""
-    reason = error.strerror if isinstance(error, OSError) else None
-    return InputError(f"{told.format(quote(str(path)))}: {reason or error}")
-
-
-def write_file(path: str | os.PathLike[str], content: str | bytes | Iterator[str], told: str) -> None:
-    """Write a whole file, or leave what is there as it is: it is written beside and put in its place when it is whole.
-
-    Args:
-        path: of the file; a device or a pipe is written to as it is.
-        content: bytes, or text that becomes UTF-8, or that in parts, each written as it comes.
-        told: what the error line says before the reason, with {} for the path.
-
-    Raises:
-        InputError: it cannot be written.
-    """
-    whole = (content,) if isinstance(content, str | bytes) else content
-    parts = (each if isinstance(each, bytes) else each.encode("utf-8", "backslashreplace") for each in whole)
-    try:
-        target = Path(path)
-        if target.exists() and (stream := _standard(target)) is not None:
-            stream.writelines(parts)
-            stream.flush()
-            return
-        if target.exists() and not target.is_file():
-            with target.open("wb") as file:
-                file.writelines(parts)
-            return
-        target = target.resolve()
-        if target.exists() and not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        _put_file(target, parts)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise _unwritable(path, told, error) from None
-
-
-def _standard(target: Path) -> BinaryIO | None:
-    """The stream of standard output or error that a path is, /dev/stdout for instance: nothing takes its place."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, OSError, ValueError):  # none, closed, or held in memory
-            if os.path.samestat(target.stat(), os.fstat(stream.fileno())):
-                stream.flush()
-                return stream.buffer
-    return None
-
-
-def _put_file(target: Path, parts: Iterator[bytes]) -> None:
-    beside = target.with_name(f".symperf-{os.getpid()}.part")
-    try:
-        with beside.open("xb") as file:
-            file.writelines(parts)
-        if target.exists():
-            beside.chmod(stat.S_IMODE(target.stat().st_mode))
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
+        raise InputError(f"standard output: cannot be written: {cause(error)}") from None
 
 
 def discard_output() -> None:
     """Let go of what standard output still holds, so that Python does not try to write it at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def tell_cache_fault() -> None:
+    """A line on standard error where the cache folder was wanted and is refused: all else works, but slowly."""
+    if (artefacts := sys.modules.get("symperf.common.artefacts")) is None:
+        return
+    if fault := artefacts.cache_fault():
+        write_error(f"note: {fault}")
 
 
 def write_error(text: str) -> None:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+LONGEST = 1000
+"""Characters of a message of argparse."""
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, with the nearest valid name."""
 
@@ -23,6 +27,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise the message as an `InputError`."""
+        if len(message) > LONGEST:  # argparse quotes what it was given in full
+            message = f"{message[: LONGEST // 2]}...{message[-LONGEST // 4 :]}"
         raise InputError(f"{self.prog.removeprefix('symperf').strip() or 'command line'}: {message}")
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002

@@ -7,7 +7,9 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..common.cluster import Scheduler
 from ..common.errors import InputError, quote
+from ..common.numbers import numeral
 from ..models.model import Model
 from ..plan_search.space import DEGREES
 from ..plan_search.spent import check_axes
@@ -56,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
             "pareto": options.pareto,
             "values": values,
             "progress": progress,
-            "dask": options.dask,
+            "dask": Scheduler.parse(options.dask, options.dask_tls),
             "software": more.software(options, model),
             "stack": more.stack(options),
         }
@@ -104,9 +106,9 @@ def _devices(text: str) -> list[int]:
     """
     found = []
     for part in text.split(","):
-        if not (part.strip().isascii() and part.strip().isdigit()):
+        if not part.strip().isdigit() or (count := numeral(part, int)) is None:
             raise InputError(f"--devices: found {quote(text)}, expected a whole number, or several with commas between")
-        found.append(int(part))
+        found.append(count)
     return found
 
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..analysis import Unreachable
+from ..analysis.picture import check_suffix, picture
 from ..common.errors import InputError, nearest, quote
 from ..export.emit import FRAMEWORKS, emit
 from ..export.limits import training_limits
 from ..frameworks.profiles import profile_of
 from ..plan_search.failures import fail
+from ..plan_search.iso_picture import IsoCurves
 from ..plan_search.scaling import strong, training, weak
 from ..plan_search.search import answer
 from ..plan_search.spent import check_axes, iso_curves
@@ -80,6 +82,12 @@ def check(options: argparse.Namespace) -> None:
         value = getattr(options, name)
         if value is not None and not 0 < value < float("inf"):
             raise InputError(f"--{name.replace('_', '-')}: found {value}, expected a number above 0")
+    if options.plot is not None:
+        if options.iso_time is None and options.iso_cost is None:
+            raise InputError(
+                "search: found --plot, expected --iso-time or --iso-cost, whose curves are drawn, or --prompt"
+            )
+        check_suffix(options.plot)
     if options.axes is not None and not options.pareto:
         raise InputError("axes: are those of a Pareto front, expected --pareto as well")
     check_axes(options.axes)
@@ -127,6 +135,9 @@ def extras(model: Model, system: System, options: argparse.Namespace, found: Ans
         Unreachable: no plan is as fast as asked for.
     """
     chosen = _within(scaling, options.within) if options.within else _of(scaling, found)
+    iso = _iso(options, scaling)
+    if iso and options.plot is not None:
+        picture(IsoCurves(iso, f"{model.name} on {system.name}, the best plan of each number of devices"), options.plot)
     return Extras(
         found,
         scaling if len(scaling.points) > 1 else None,
@@ -134,7 +145,7 @@ def extras(model: Model, system: System, options: argparse.Namespace, found: Ans
         options.tokens,
         options.within,
         None if options.explain is None else versus(found, pairs(options.explain)),
-        _iso(options, scaling),
+        iso,
         None if options.emit is None else _emit(model, system, options.emit, chosen),
     )
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import argparse
 
 OWN = (
-    *("prompt", "generate", "ttft", "tpot", "max_chunk", "plot"),
+    *("prompt", "generate", "ttft", "tpot", "max_chunk"),
     *("speculate", "draft", "acceptance", "draft_length"),
 )
 TRAINED = tuple(f"max_{name}" for name in COLUMNS if FIELDS[name].inference != "searched")

@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..common.cluster import Scheduler
 from ..sweep.stream import Outcome, unheard, write
 from ..sweep.study import load
 from .output import console, write_error, write_json
@@ -22,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     """Compute a study into a file."""
     study = load(options.study)
     out = Path(options.output)
-    with _computing(options.dask) as compute, _bar(options.json) as progress:
+    with _computing(Scheduler.parse(options.dask, options.dask_tls)) as compute, _bar(options.json) as progress:
         started = time.monotonic()
         outcome = write(
             study.sweep,
@@ -39,13 +40,14 @@ def run(options: argparse.Namespace) -> int:
         with console() as printed:
             _show(printed, out, outcome, seconds)
     if not outcome.whole:
-        there = sum(outcome.counts.values())
-        write_error(f"interrupted: {out} holds {there:,} of {outcome.points:,} points; --resume goes on")
+        there = f"{sum(outcome.counts.values()):,} of {outcome.points:,} points"
+        what = f"{out} holds {there}" if outcome.made else f"{there} are computed, and {out} is not made of them yet"
+        write_error(f"interrupted: {what}; --resume goes on")
         return 130
     return 0
 
 
-def _computing(address: str | None) -> AbstractContextManager[Any]:
+def _computing(address: str | Scheduler | None) -> AbstractContextManager[Any]:
     """What computes chunks: a cluster, or None, this process."""
     if address is None:
         return nullcontext()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest
+from ..common.outputs import write_file
 from ..common.table import show_lines
 from ..technology import Technology
 from ..technology.cost import NODE, PACKAGE, WAFER
 from ..technology.quantities import BASE, BUDGET
 from ..technology.systems import table_of, toml_of
-from .output import console, write_file, write_json
+from .output import console, write_json
 from .settings import parse_values
 
 if TYPE_CHECKING:

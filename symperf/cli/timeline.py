@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .output import check_file, write_file
+from ..common.outputs import check_file, write_file
 
 if TYPE_CHECKING:
     import argparse

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
+from ..common.outputs import check_file, write_file
 from ..validation import report, tables
 from ..validation.groups import check_grouping
 from ..validation.score import tables_of, unheard, validate
-from .output import check_file, console, write_file, write_json
+from .output import console, write_json
 
 if TYPE_CHECKING:
     import argparse

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..codegen.program import Program
-from ..codegen.store import Store, digest
+from ..codegen.store import Store, digest, is_private
+from .errors import quote
 from .fingerprint import fingerprint
+from .system_errors import cause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,10 +52,40 @@ def load_or_make_program(kind: str, text: str, make: Callable[[], Program]) -> P
 
 
 def cache_folder() -> Path:
-    """Where compiled structures are kept: `SYMPERF_CACHE`, or the user's cache folder."""
-    chosen = os.environ.get("SYMPERF_CACHE")
-    if chosen:
-        return Path(chosen)
-    from platformdirs import user_cache_path
+    """Where compiled structures are kept: `SYMPERF_CACHE`, or the user's cache folder.
 
-    return user_cache_path("symperf", appauthor=False)
+    A user without a home has a folder among temporary files, which is used if it is theirs alone.
+    """
+    chosen = os.environ.get("SYMPERF_CACHE")
+    try:
+        if chosen:
+            return Path(chosen).expanduser()
+        from platformdirs import user_cache_path
+
+        found = user_cache_path("symperf", appauthor=False)
+        if found.is_absolute():
+            return found
+    except RuntimeError:  # there is no home to begin a path with
+        pass
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir()) / f"symperf-cache-{user}"
+
+
+def cache_fault() -> str | None:
+    """Why nothing is kept in the cache folder, in one line, if it is there and is refused or cannot be written."""
+    folder = cache_folder()
+    try:
+        if not folder.exists():
+            return None
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not is_private(folder):
+            return (
+                f"the cache {quote(str(folder))} is not used: others may write there, or it is not yours; "
+                "chmod 700 makes it yours alone, SYMPERF_CACHE names another"
+            )
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except (OSError, ValueError) as error:
+        return f"the cache {quote(str(folder))} is not used: {cause(error)}; SYMPERF_CACHE names another"
+    return None

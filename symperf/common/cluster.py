@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -12,6 +14,7 @@ from uuid import uuid4
 from .errors import InputError, quote
 from .extras import import_extra
 from .fingerprint import PACKAGES, sources
+from .system_errors import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,24 +30,63 @@ _known: dict[str, Any] = {}
 _loading = Lock()
 
 
+@dataclass(frozen=True)
+class Scheduler:
+    """Where a scheduler is, and the files by which both sides know each other.
+
+    Attributes:
+        address: such as `tls://10.0.0.1:8786`.
+        tls: of a certificate authority, of a certificate that it signed, and of its key.
+    """
+
+    address: str
+    tls: tuple[str, str, str]
+
+    @classmethod
+    def parse(cls, address: str | None, files: str | None) -> Scheduler | str | None:
+        """What `--dask ADDRESS` and `--dask-tls CA,CERT,KEY` say.
+
+        Raises:
+            InputError: not three files that are there, no address, or one without encryption.
+        """
+        if files is None:
+            return address
+        found = [part.strip() for part in files.split(",")]
+        if len(found) != len(("CA", "CERT", "KEY")):
+            raise InputError(f"--dask-tls: found {quote(files)}, expected three files: CA,CERT,KEY")
+        if address is None or not address.startswith("tls://"):
+            raise InputError(
+                f"--dask-tls: found --dask {quote(address)}, expected an address such as tls://10.0.0.1:8786"
+            )
+        for file in found:
+            with one_line(f"--dask-tls: {quote(file)}"):
+                if not Path(file).is_file():
+                    raise InputError(f"--dask-tls: {quote(file)}: no such file")
+        return cls(address, (found[0], found[1], found[2]))
+
+
 class Cluster:
     """A Dask cluster; a context that closes the connection to it.
 
     A piece whose worker dies is computed by another. Workers must have the same symperf, SymPy, NumPy and Numba: when
     pieces are computed, one that has not raises an `InputError`.
 
+    Both sides run what the other sends: an address is trusted as code is, and without `Scheduler.tls` whoever answers
+    there, or listens between, is too.
+
     Args:
-        address: of the scheduler, such as `tcp://10.0.0.1:8786`.
+        address: of the scheduler, such as `tcp://10.0.0.1:8786`, with or without the files of TLS.
 
     Raises:
         InputError: Dask is not installed, or no scheduler answers.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str | Scheduler) -> None:
+        address, tls = (address.address, address.tls) if isinstance(address, Scheduler) else (address, None)
         if not isinstance(address, str):
             raise InputError(f"--dask: found {quote(address)}, expected an address such as tcp://10.0.0.1:8786")
         self._distributed = import_extra("distributed", "dask", "--dask")
-        found = _connect(self._distributed, address)
+        found = _connect(self._distributed, address, tls)
         if isinstance(found, str):
             raise InputError(
                 f"--dask: no scheduler at {quote(address)}, expected an address such as tcp://10.0.0.1:8786 ({found})"
@@ -106,7 +148,7 @@ class Cluster:
             client.cancel(list(pending))
 
 
-def _connect(distributed: Any, address: str) -> Any:
+def _connect(distributed: Any, address: str, tls: tuple[str, str, str] | None) -> Any:
     """A client of a scheduler, or the name of what went wrong: protocols that need keys or packages raise all kinds.
 
     A thread waits for the answer, so that an interrupt need not. A client that failed, or that nobody waits for any
@@ -118,7 +160,7 @@ def _connect(distributed: Any, address: str) -> Any:
     def connect() -> None:
         client = distributed.Client.__new__(distributed.Client)  # at hand also when its construction fails
         try:
-            client.__init__(address, timeout=TIMEOUT_S, set_as_default=False)
+            client.__init__(address, timeout=TIMEOUT_S, set_as_default=False, **_security(distributed, tls))
             answer.set_result(client)
         except Exception as error:
             with suppress(Exception):
@@ -133,6 +175,14 @@ def _connect(distributed: Any, address: str) -> Any:
         return type(error).__name__
     finally:
         answer.cancel()
+
+
+def _security(distributed: Any, tls: tuple[str, str, str] | None) -> dict[str, Any]:
+    """Arguments of a client that speaks to those alone whom the authority has signed."""
+    if tls is None:
+        return {}
+    names = ("tls_ca_file", "tls_client_cert", "tls_client_key")
+    return {"security": distributed.Security(require_encryption=True, **dict(zip(names, tls, strict=True)))}
 
 
 def _check_workers(client: Any) -> None:

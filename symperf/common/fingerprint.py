@@ -30,6 +30,17 @@ def fingerprint() -> str:
 
 
 @cache
+def constants_version() -> str:
+    """A short hash of the constants that numbers follow from: devices, software, technologies, spreads.
+
+    It changes with any of them, and with nothing else; models are read from files of their own.
+    """
+    folder = ROOT / "catalogue"
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.toml"))
+    return digest(*(text for name in names for text in (name, (folder / name).read_text(encoding="utf-8"))))[:12]
+
+
+@cache
 def sources() -> str:
     """A hash of the package's source, the same wherever it is installed and whenever."""
     files = {p for folder in _FOLDERS for kind in ("*.py", "*.j2") for p in folder.rglob(kind)}

@@ -60,7 +60,7 @@ def read_yaml(text: str, label: str) -> Any:
     {'a': 1, 'b': ['x', {'y': [1, 2.5, True]}]}
     """
     try:
-        return yaml.load(text, _Loader)
+        return yaml.load(text, _Loader)  # a SafeLoader  # nosec B506
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = "" if mark is None else f"line {mark.line + 1}: "

@@ -20,6 +20,7 @@ FIXED: Final[dict[str, tuple[Any, ...]]] = {
     "overlap_ep": (1.0,),
     "loss": ("unfused",),
     "compiled": (False,),
+    "eager": (False,),
     "recompute_modules": (None,),
     "nvme": (None,),
     "optimizer_in_backward": (False,),
@@ -56,6 +57,11 @@ MEGATRON_RULES: Final = (
         "recompute_layers: {recompute_layers} of a stage are no whole number of each of its vpp = {vpp} virtual stages",
     ),
 )
+TWO_STAGES: Final = Rule(
+    "megatron_hides_transfers_of_two_interleaved_stages",
+    "pp != 2 or vpp == 1 or hides_transfers == 1",
+    "overlap_pp: found 0, but Megatron-LM always hides transfers of two interleaved stages; expected overlap_pp = 1",
+)
 MEGATRON_CHOICES: Final = (
     choice_rule(
         "megatron_has_no_muon_with_sharded_state",
@@ -90,12 +96,13 @@ MEGATRON: Final = SoftwareLimits(
     },
     {"overlap_dp": 1.0, "overlap_parameters": 1.0},
     MEGATRON_CHOICES,
-    MEGATRON_RULES,
+    (*MEGATRON_RULES, TWO_STAGES),
 )
+ADAPTERS: Final = ("lora_rank", "lora_targets")
 BRIDGE: Final = SoftwareLimits(
     "megatron-bridge",
     {
-        **MEGATRON.values,
+        **{name: values for name, values in MEGATRON.values.items() if name not in ADAPTERS},
         **NO_STAGES,
         "cp_kind": ("ring",),
         "loss": ("unfused",),

@@ -20,6 +20,11 @@ ARGUMENTS: Final = (
     "https://github.com/NVIDIA/Megatron-LM/blob/000c4ac24f61159c138b0975def722c65245983c/megatron/training/arguments.py"
 )
 """The command line of Megatron-LM at the commit that the names were read in."""
+OFFLOADING: Final = (
+    "https://github.com/NVIDIA/Megatron-LM/blob/524af67dbe4e2c23483dba637f76bf3a8061aa01/"
+    "docs/user-guide/features/fine_grained_activation_offloading.md"
+)
+"""Its guide to inputs that the host keeps."""
 
 OPTIONS: Final[dict[str, Option]] = {
     "--tensor-model-parallel-size": Option(int, ARGUMENTS),
@@ -53,6 +58,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "--num-distributed-optimizer-instances": Option(int, ARGUMENTS),
     "--overlap-grad-reduce": Option(bool, ARGUMENTS),
     "--overlap-param-gather": Option(bool, ARGUMENTS),
+    "--no-overlap-p2p-communication": Option(bool, ARGUMENTS),
     "--bf16": Option(bool, ARGUMENTS),
     "--fp16": Option(bool, ARGUMENTS),
     "--fp8-format": Option(str, ARGUMENTS, ("e4m3", "hybrid")),
@@ -65,8 +71,8 @@ OPTIONS: Final[dict[str, Option]] = {
     "--optimizer": Option(str, ARGUMENTS, ("adam", "sgd", "muon", "dist_muon")),
     "--optimizer-cpu-offload": Option(bool, ARGUMENTS),
     "--cpu-offloading-num-layers": Option(int, ARGUMENTS),
-    "--fine-grained-activation-offloading": Option(bool, ARGUMENTS),
-    "--offload-modules": Option(list, ARGUMENTS),
+    "--fine-grained-activation-offloading": Option(bool, OFFLOADING),
+    "--offload-modules": Option(list, OFFLOADING),
 }
 CONTEXT: Final = {"ring": "p2p", "all-to-all": "a2a", "all-gather": "allgather"}
 SCHEDULES: Final = ("1f1b", "interleaved")
@@ -217,8 +223,10 @@ def _overlap(made: Sheet, asked: ExportRequest) -> None:
             fractions(made, plan, name, reached=1.0)
     if plan.vpp > 1 and plan.overlap_pp:
         fractions(made, plan, "overlap_pp", reached=1.0)
+    elif plan.vpp > 1 and plan.pp > 2:  # Megatron-LM refuses it for two stages, between which both ways are one pair
+        made.put("--no-overlap-p2p-communication", True, "overlap_pp")
     elif plan.vpp > 1:
-        made.note("overlap_pp", "0 in the plan, but Megatron-LM hides transfers of interleaved stages by default")
+        made.note("overlap_pp", "0 in the plan, but Megatron-LM always hides transfers of two interleaved stages")
     elif plan.pp > 1 and plan.overlap_pp:
         made.note("overlap_pp", "Megatron-LM overlaps transfers between stages only of interleaved ones")
     made.cover("overlap_pp")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from . import megatron
+from .bridge_adapters import MODULES, modules_of
 from .lines import overrides as text
 from .sheet import ExportRequest, Option, Sheet
 
@@ -21,6 +22,8 @@ PRECISIONS: Final = {
     "fp8": "bf16_with_fp8_delayed_scaling_mixed",
 }
 """Recipes by precision; Megatron-LM's own default for 8 bits is delayed scaling."""
+PEFT: Final = f"{ROOT}153c9bf9add0bc76e2c7825176699b2ba6c82192/docs/training/peft.md"
+"""Its guide to adapters; overrides of a recipe for fine-tuning are written so (`peft.dim=16`)."""
 
 OPTIONS: Final[dict[str, Option]] = {
     "model.tensor_model_parallel_size": Option(int, TABLE),
@@ -50,6 +53,8 @@ OPTIONS: Final[dict[str, Option]] = {
     "ddp.overlap_param_gather": Option(bool, TABLE),
     "checkpoint.ckpt_format": Option(str, TABLE, ("torch_dist", "zarr", "fsdp_dtensor")),
     "mixed_precision": Option(str, PRECISION),
+    "peft.dim": Option(int, PEFT),
+    "peft.target_modules": Option(list, PEFT),
 }
 SAME: Final[dict[str, tuple[str, ...]]] = {
     "--tensor-model-parallel-size": ("model.tensor_model_parallel_size",),
@@ -92,6 +97,7 @@ ELSEWHERE: Final = {
     "--offload-modules": "offload",
     "--cross-entropy-loss-fusion": "loss",
     "--make-vocab-size-divisible-by": "vocab_multiple",
+    "--no-overlap-p2p-communication": "overlap_pp",
 }
 """Flags of Megatron-LM that the pages of Megatron Bridge do not translate, with the field that each is of."""
 PRODUCTS: Final = ("--bf16", "--fp16", "--fp8-format", "--fp4-format")
@@ -128,8 +134,23 @@ def _rest(made: Sheet, source: Sheet, asked: ExportRequest) -> None:
         made.put("model.attention_backend", "flash", "attention")
     elif asked.attention is not None:
         made.note("attention", f"the pages name no backend that is {asked.attention}")
+    _adapters(made, asked)
     optimizer = source.settings.get("--optimizer")
     if optimizer == "adam":
         made.put("optimizer.optimizer", "adam", "optimizer")
     elif optimizer is not None:
         made.note("optimizer", f"{asked.plan.optimizer} is not among the optimizers that the pages name")
+
+
+def _adapters(made: Sheet, asked: ExportRequest) -> None:
+    plan = asked.plan
+    if plan.lora_rank is None:
+        return
+    modules = modules_of(plan, asked.model)
+    if modules is None:
+        made.note("lora_targets", f"Megatron Bridge has adapters of {', '.join(MODULES)}, each as a whole")
+        return
+    made.put("peft.dim", plan.lora_rank, "lora_rank", "lora_targets")
+    made.put("peft.target_modules", modules, "lora_rank", "lora_targets")
+    if plan.dora:
+        made.note("dora", "--peft dora of Megatron Bridge's script for fine-tuning; overrides do not tell it")

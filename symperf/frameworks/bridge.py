@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, quote
+from ..export.bridge_adapters import MODULES, targets_of
 from ..export.megatron_bridge import PRECISIONS, SAME
 from . import megatron
 from .keys import Keys
@@ -23,6 +24,8 @@ FLAGS: Final = {name: flag for flag, names in SAME.items() for name in names} | 
     "model.pipeline_model_parallel_layout": "--pipeline-model-parallel-layout",
     "optimizer.optimizer": "--optimizer",
 }
+WITHOUT_COST: Final = ("peft.alpha", "peft.dropout", "peft.lora_A_init_method", "peft.lora_B_init_method")
+"""Options of adapters that change no time and no memory here."""
 RECIPES: Final = {recipe: precision for precision, recipe in PRECISIONS.items()}
 PRODUCTS: Final[Mapping[str, dict[str, Any]]] = {
     "bf16": {"--bf16": True},
@@ -43,8 +46,34 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], *, model: b
                 raise InputError(f"{label}: mixed_precision: found {quote(value)}, expected {' or '.join(RECIPES)}")
             found |= PRODUCTS[RECIPES[value]]
             continue
+        if name.startswith("peft."):
+            continue
         flag = FLAGS.get(name, f"--{name.partition('.')[2].replace('_', '-')}")
         if value is not False:
             found[flag] = value
     settings = megatron.read(found, label, (), model=model, framework=keys.framework)
-    return dataclasses.replace(settings, ignored={**keys.ignored, **settings.ignored})
+    fields = {**settings.fields, **_adapters(keys)}
+    ignored, notes = {**keys.ignored, **settings.ignored}, (*settings.notes, *keys.notes)
+    return dataclasses.replace(settings, fields=fields, ignored=ignored, notes=notes)
+
+
+def _adapters(keys: Keys) -> dict[str, Any]:
+    """The fields of adapters; by default its LoRA has them beside every linear layer."""
+    rank, modules = keys.count("peft.dim"), keys.take("peft.target_modules", list)
+    for name in [name for name in keys.data if name.startswith("peft.")]:
+        if name in WITHOUT_COST:
+            keys.drop(name, "it costs nothing in a step")
+        elif name not in keys.read:
+            keys.fail(name, f"peft.dim, peft.target_modules or {', '.join(WITHOUT_COST)}")
+    if rank is None:
+        if modules:
+            raise InputError(f"{keys.label}: peft.target_modules need peft.dim, found none")
+        return {}
+    targets = targets_of([str(name) for name in modules or MODULES])
+    if targets is None:
+        keys.fail("peft.target_modules", f"some of {', '.join(MODULES)}")
+    if "mlp" in targets:
+        keys.note(
+            "lora_targets: mlp, of dense and shared MLPs; routed experts have adapters with --lora-targets experts"
+        )
+    return {"lora_rank": rank, "lora_targets": targets}

@@ -76,7 +76,8 @@ def read(
         keys.refuse(name, why)
     layers = keys.count("--num-layers", "--encoder-num-layers")
     fields = _degrees(keys) | _batch(keys) | _recomputation(keys) | _sharding(keys)
-    fields |= _loss(keys) | _stages(keys, fields["pp"], layers) | _overlap(keys, fields["zero"]) | _numbers(keys)
+    fields |= _loss(keys) | _stages(keys, fields["pp"], layers) | _numbers(keys)
+    fields |= _overlap(keys, fields["zero"]) | _transfers(keys, fields["vpp"], framework)
     values = _state(keys) | _offload(keys, fields, layers)
     some = fields.pop("recomputed")
     if some is not None and (layers is None or some * fields["vpp"] * fields["pp"] < layers):
@@ -249,6 +250,15 @@ def _sharding(keys: Keys) -> dict[str, Any]:
     return {"zero": found}
 
 
+def _transfers(keys: Keys, vpp: int, framework: str) -> dict[str, Any]:
+    """Transfers between stages: hidden where those are interleaved, unless they are told not to be.
+
+    What Megatron Bridge's recipes say of it is no option that is read; its profile chooses.
+    """
+    shown = keys.flag("--no-overlap-p2p-communication")
+    return {"overlap_pp": float(vpp > 1 and not shown)} if framework == "megatron" else {}
+
+
 def _overlap(keys: Keys, zero: int) -> dict[str, Any]:
     reduced, gathered = keys.flag("--overlap-grad-reduce"), keys.flag("--overlap-param-gather")
     return {
@@ -294,7 +304,7 @@ def _loss(keys: Keys) -> dict[str, Any]:
 
 
 def _state(keys: Keys) -> dict[str, Any]:
-    """Bytes of gradients and of the optimizer's state where the file sets their formats."""
+    """Bytes of gradients and of the optimizer's state where the file sets their formats; whether sorting is fused."""
     values: dict[str, Any] = {}
     names = ("--main-params-dtype", "--exp-avg-dtype", "--exp-avg-sq-dtype")
     widths = [keys.word(name, WIDTHS) for name in names]
@@ -303,6 +313,8 @@ def _state(keys: Keys) -> dict[str, Any]:
     gradients = keys.word("--main-grads-dtype", WIDTHS)
     if keys.flag("--grad-reduce-in-bf16") or gradients == 2:
         values["gradient_bytes"] = 2
+    if keys.flag("--moe-permute-fusion"):
+        values["scatter_latency"] = 0.0
     return values
 
 

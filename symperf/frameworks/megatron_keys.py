@@ -38,7 +38,7 @@ WITHOUT_COST: Final = """
 """
 KERNELS: Final = r"""
     --no-\S*-fusion --\S*-fusion --fused-\S* --cross-entropy-\S* --no-persist-layer-norm --moe-grouped-gemm
-    --tp-comm-\S* --disable-tp-comm-\S* --no-overlap-p2p-communication --overlap-p2p-\S* --transformer-impl
+    --tp-comm-\S* --disable-tp-comm-\S* --overlap-p2p-\S* --transformer-impl
     --accumulate-allreduce-grads-in-fp32 --no-async-tensor-model-parallel-allreduce --cuda-graph-\S* --ddp-\S*
     --enable-cuda-graph --external-cuda-graph --use-legacy-models --moe-pad-expert-input-to-capacity
     --no-contiguous-buffers-in-local-ddp --use-nccl-ub --no-align-\S* --align-\S* --bias-\S*-fusion

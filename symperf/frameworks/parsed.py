@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from typing import Any, Final
 
 from ..common.errors import InputError, quote
+from ..common.files import check_data, parse_toml
 from ..common.yaml_text import read_yaml
 from ..models.config_files import without_repeats
 
@@ -29,6 +29,7 @@ def parse_json(text: str, label: str) -> dict[str, Any]:
         raise InputError(f"{label}: not valid JSON: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict):
         raise InputError(f"{label}: found {quote(found)}, expected an object")
+    check_data(found, label)
     return found
 
 
@@ -62,14 +63,12 @@ def parse(text: str, label: str, ending: str) -> tuple[str, Any]:
     if form == "json":
         return "tables", parse_json(text, label)
     if form == "toml":
-        try:
-            return "tables", tomllib.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{label}: not valid TOML: {' '.join(str(error).split())}") from None
+        return "tables", parse_toml(text, label)
     if form == "yaml":
         found = read_yaml(text, label)
         if not isinstance(found, dict):
             raise InputError(f"{label}: found {quote(found)}, expected keys and values")
+        check_data(found, label)
         return "tables", found
     return (form, parse_overrides(text, label)) if form == "overrides" else (form, text)
 

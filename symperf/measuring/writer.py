@@ -7,7 +7,10 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..common.cells import csv_cell
 from ..common.errors import InputError, quote
+from ..common.outputs import check_result
+from ..common.system_errors import cause
 from .columns import COLUMNS
 
 if TYPE_CHECKING:
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 def as_line(row: Mapping[str, Any]) -> str:
     """A row as a line of CSV; times with six digits."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow([_text(row.get(column, "")) for column in COLUMNS])
+    csv.writer(text, lineterminator="\n").writerow([csv_cell(_text(row.get(column, ""))) for column in COLUMNS])
     return text.getvalue()
 
 
@@ -40,6 +43,7 @@ class Writer:
         try:
             if self.path.is_dir():
                 raise IsADirectoryError(0, "is a folder")
+            check_result(self.path, ".part")
             self._part = self.path.with_name(self.path.name + ".part")
             self._file: TextIO = self._part.open("w", encoding="utf-8", newline="")
             self._file.write(",".join(COLUMNS) + "\n")
@@ -76,5 +80,4 @@ class Writer:
             raise self._refusal(error) from None
 
     def _refusal(self, error: Exception) -> InputError:
-        reason = error.strerror if isinstance(error, OSError) else None
-        return InputError(f"-o: cannot write {quote(str(self.path))}: {reason or error}")
+        return InputError(f"-o: cannot write {quote(str(self.path))}: {cause(error)}")

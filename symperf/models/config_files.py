@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..common.errors import InputError, nearest, quote
-from ..common.files import decode, read_file
+from ..common.errors import InputError, nearest, quote, quote_path
+from ..common.files import check_data, decode, read_file
+from ..common.system_errors import cause
 from .catalogue import BENCHMARKS, CATALOGUE, fold_name
 
 LARGEST_FILE = 10_000_000
@@ -70,7 +72,7 @@ def find_config(source: str | os.PathLike[str]) -> ConfigFile:
             if name := catalogue.find(source):
                 row, path = catalogue.entries[name], catalogue.path(name)
                 told = f"catalogue: {row['kind']}, {row['source']}"
-                return ConfigFile(name, told, read_object(path), one_line(path))
+                return ConfigFile(name, told, read_object(path), quote_path(path))
     elif not isinstance(source, os.PathLike):
         raise InputError(f"the model is {quote(source)}, {EXPECTED}")
     return _from_file(source)
@@ -78,7 +80,7 @@ def find_config(source: str | os.PathLike[str]) -> ConfigFile:
 
 def _from_file(source: str | os.PathLike[str]) -> ConfigFile:
     """The configuration in a JSON file, or in a folder that holds a `config.json`."""
-    where = one_line(source)
+    where = quote_path(source)
     try:
         path = Path(source)
         if path.is_dir():
@@ -88,7 +90,7 @@ def _from_file(source: str | os.PathLike[str]) -> ConfigFile:
         elif not path.exists():
             near = nearest(fold_name(path.name)[:60], CATALOGUE.aliases)
             raise InputError(f"{where}: no such file and no model of the catalogue{near}")
-        where = one_line(path)
+        where = quote_path(path)
         absolute = path.resolve()
         _refuse_mistaken_name(path, where)
         data = read_object(path)
@@ -99,8 +101,7 @@ def _from_file(source: str | os.PathLike[str]) -> ConfigFile:
     except (OSError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"{where}: cannot be read: {reason}") from None
+        raise InputError(f"{where}: cannot be read: {cause(error)}") from None
     name = absolute.parent.name if absolute.name == "config.json" else absolute.stem
     return ConfigFile(name or where, where, data, where)
 
@@ -130,15 +131,8 @@ def _refuse_mistaken(path: Path, where: str, data: dict[str, Any]) -> None:
 
 def _mistaken(path: Path, where: str, what: str) -> InputError:
     beside = path.with_name("config.json")
-    there = f", which lies beside it ({one_line(beside)})" if beside.is_file() and beside != path else ""
+    there = f", which lies beside it ({quote_path(beside)})" if beside.is_file() and beside != path else ""
     return InputError(f"{where}: is {what}, expected the config.json of the model{there}")
-
-
-def one_line(path: str | os.PathLike[str]) -> str:
-    """A path as messages show it: printable, and the middle of a very long one left out."""
-    text = os.fspath(path)
-    text = text if isinstance(text, str) and text.isprintable() else repr(text)
-    return text if len(text) <= 500 else f"{text[:240]}...{text[-240:]}"
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -147,7 +141,7 @@ def read_object(path: Path) -> dict[str, Any]:
     Raises:
         InputError: The file cannot be read, is too large, no UTF-8, no JSON, no object, or repeats a key.
     """
-    where = one_line(path)
+    where = quote_path(path)
     if not path.is_file():
         raise InputError(f"{where}: is a folder or a device, expected a JSON file")
     text = decode(read_file(path, where, "a JSON file", LARGEST_FILE), where, "a JSON file")
@@ -163,6 +157,7 @@ def read_object(path: Path) -> dict[str, Any]:
         raise InputError(f"{where}: invalid JSON: {error}") from None
     if not isinstance(data, dict):
         raise InputError(f"{where}: holds {quote(data)}, expected an object with model_type and sizes")
+    check_data(data, where)
     return data
 
 
@@ -170,7 +165,7 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of some pairs; a key that comes twice is an error, not the last value silently."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
+        counts = Counter(key for key, _ in pairs)
+        repeated = next(key for key, _ in pairs if counts[key] > 1)
         raise InputError(f"the key {quote(repeated)} comes twice, expected it once")
     return found

@@ -6,6 +6,7 @@ of a direction: tokens and gradients of results are sent, results and gradients 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.kernels import expert_formats as fmt
@@ -19,11 +20,12 @@ from ..formulas.language.symbols import (
     hidden_size,
     num_experts_per_token,
 )
-from .schedule import Demand, Op
+from .schedule import Demand
 
 if TYPE_CHECKING:
     from ..plans.structure import Structure
     from .kernels import Kernels
+    from .schedule import Op
 
 CONVERSION_FLOPS = 2
 """Operations for each element of a conversion, as of a cast: a comparison or a product with a scale, and rounding."""
@@ -94,7 +96,7 @@ def if_converted(op: Op, element_bytes: Any) -> Op:
     """A conversion, which is nothing where what travels is as wide as activations."""
     factor = fmt.is_converted(element_bytes)
     demand = Demand(factor * op.demand.flops, factor * op.demand.memory_bytes)
-    return Op(op.path, factor * op.time, demand)
+    return replace(op, time=factor * op.time, demand=demand)
 
 
 def reads_arrivals(structure: Structure, path: str) -> bool:

@@ -48,6 +48,7 @@ class Op:
         shape: rows, columns, inner length and groups of a matrix product.
         summed: its time differs from step to step, and `time` is the sum.
         ranks: that a collective or transfer joins; a group of one makes no call.
+        launches: operations of the host that it takes.
     """
 
     path: str
@@ -56,6 +57,7 @@ class Op:
     shape: tuple[Any, Any, Any, Any] | None = None
     summed: bool = False
     ranks: Any = sympy.S.One
+    launches: Any = sympy.S.One
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..common.numbers import plain_arguments
 from ..plans.arguments import load_model, load_system
 from .request import check_mapping
 from .search import answer, sort_keywords
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from ..common.cluster import Scheduler
     from ..models.model import Model
     from ..systems.system import System
 
 
+@plain_arguments
 def search(
     model: Model | str,
     system: System | str,
@@ -30,7 +33,7 @@ def search(
     max_memory: float | str | None = None,
     require: Mapping[str, Any] | None = None,
     pareto: bool = False,
-    dask: str | None = None,
+    dask: str | Scheduler | None = None,
     stack: str | os.PathLike[str] | None = None,
     **words: Any,
 ) -> pd.DataFrame:
@@ -48,7 +51,8 @@ def search(
         max_memory: bytes on a device that a plan may use, or a text with a unit; by default its capacity.
         require: values that a field of the plan may take, one or a list, by field.
         pareto: return the plans that no other is as good as in time, memory and devices, and not the `top`.
-        dask: the address of the scheduler of a Dask cluster that computes the search, such as `tcp://10.0.0.1:8786`.
+        dask: the address of the scheduler of a Dask cluster that computes the search, such as `tcp://10.0.0.1:8786`,
+            or a `symperf.common.cluster.Scheduler` with the files of TLS. It is trusted as code is (SECURITY.md).
         stack: name of a training software's profile (`symperf list stacks`), or the path of one; what it chooses for
             fields that are no choice of the search is taken.
         words: limits such as `max_tp=8`, required fields such as `zero=1`, values of symbols such as

@@ -15,12 +15,13 @@ from .tasks import SearchWork, Task
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ..common.cluster import Scheduler
     from .evaluate import Remote
     from .space import SearchQuestion
 
 
 @contextmanager
-def on_cluster(address: str | None) -> Iterator[Remote | None]:
+def on_cluster(address: str | Scheduler | None) -> Iterator[Remote | None]:
     """Computes tasks on the cluster of a scheduler; without an address, None.
 
     Raises:

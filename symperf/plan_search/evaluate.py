@@ -205,9 +205,7 @@ def evaluate(
         waiting = []
         try:
             for task in tasks:
-                work.compile(
-                    task
-                )  # in this thread, which hears a signal; what is compiled already is evaluated meanwhile
+                work.program(task)  # compiled in this thread, which hears a signal, beside what others evaluate
                 waiting.append(pool.submit(lambda one: tell(work.run(one, tally, limit)), task))
             for future in waiting:
                 future.result()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ..common.cluster import Scheduler
     from ..models.model import Model
     from ..runs.training_run import Run
     from ..systems.system import System
@@ -218,7 +219,7 @@ def answer_search(
     prune: bool = True,
     values: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    dask: str | None = None,
+    dask: str | Scheduler | None = None,
     software: SoftwareLimits | None = None,
     stack: str | os.PathLike[str] | None = None,
 ) -> Answer:

@@ -12,7 +12,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..common.errors import InputError, nearest, quote
-from ..common.numbers import is_finite
+from ..common.numbers import as_plain, fraction, whole_number
 from .grammar import function_of, number
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ class Field:
         Raises:
             InputError: it is none of the field's; with `training`, or none that training takes.
         """
+        value = as_plain(value)
         if value is self.default:
             return value
         if self.whole:
@@ -216,16 +217,16 @@ def positive_integer(name: str, value: object, lowest: int = 1) -> int:
     Raises:
         InputError: it is not.
     """
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not lowest <= value <= LARGEST or value % 1:  # type: ignore[operator]
+    found = whole_number(value, lowest, LARGEST)
+    if found is None:
         raise InputError(f"{name}: found {quote(value)}, expected a whole number from {lowest} to {LARGEST}")
-    return int(value)  # type: ignore[call-overload,no-any-return]
+    return found
 
 
 def _fraction(name: str, value: Any) -> Any:
-    if not is_finite(value) or not 0 <= value <= 1:
+    if (found := fraction(value)) is None:
         raise InputError(f"{name}: found {quote(value)}, expected a fraction from 0 to 1")
-    return value
+    return found
 
 
 def _names(text: str) -> set[str]:

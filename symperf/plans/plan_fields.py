@@ -326,6 +326,12 @@ class PlanFields:
         "a compiler joins chains of element-wise kernels (torch.compile): additions to the stream with norms behind "
         "them, norms of queries and keys with rotary positions",
     )
+    eager: bool = plan_field(
+        False,
+        "flag",
+        "norms, rotary positions and gated activations run operation by operation, as PyTorch does without a fused "
+        "kernel, unless compiled joins them",
+    )
     vocab_multiple: int | None = plan_field(
         None,
         "count",

@@ -39,6 +39,7 @@ FLAGS = (
     "some_layers",
     "at_once",
     "pipeline_inside",
+    "hides_transfers",
 )
 """Names that stand for structural choices in a rule: 0 or 1, the number of network tiers, and what a layout has."""
 WORK = ("batch", "sequence", "encoder_sequence")

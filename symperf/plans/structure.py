@@ -42,6 +42,8 @@ HOSTED = ("weights", "cache", "experts")
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
 STATED = ("host_latency", "host_collective_latency", "overhead_latency", "jitter")
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
+SCATTERED = "scatter_latency"
+"""0 unless a run states it; only then tokens of experts are sorted and summed by atomic additions."""
 SENT = ("dispatch_element_bytes", "combine_element_bytes")
 """Formats of transfers of experts, there and back: that of activations unless a run states them."""
 SPLIT = (*ZERO_BUBBLE, "dualpipe")
@@ -91,6 +93,7 @@ class Structure:
         some_layers: full recomputation is of a given number of layers of each stage only.
         offload: what the host keeps, some of `OFFLOADS`.
         overheads: the run states what launches by the host, other software or stragglers add.
+        scattered: the run states what an element takes that is added atomically to its place.
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run states, some of `SENT`.
         families: of kernels whose constants are known on the system, some of `kernel_constants.TRAINED`.
@@ -111,6 +114,7 @@ class Structure:
         stored: frozen weights of linear layers are stored in few bits, and widened before each product.
         loss: how it follows the head.
         compiled: chains of element-wise kernels are one.
+        eager: norms, rotary positions and gated activations run operation by operation.
     """
 
     architecture: Architecture
@@ -133,6 +137,7 @@ class Structure:
     some_layers: bool = False
     offload: tuple[str, ...] = ()
     overheads: bool = False
+    scattered: bool = False
     rank_order: RankOrder = "tp-cp-dp-pp"
     in_switch: bool = False
     links: Links = "switch"
@@ -153,6 +158,7 @@ class Structure:
     stored: bool = False
     loss: Loss = "unfused"
     compiled: bool = False
+    eager: bool = False
     counted: tuple[int, int] = (0, 0)
     chunks: tuple[tuple[tuple[int, ...], ...], ...] = ()
     module_stage: int = 0

@@ -187,6 +187,7 @@ def flags(plan: Plan, tiers: int) -> dict[str, int]:
         "some_layers": int(plan.recompute_layers is not None),
         "at_once": int(plan.optimizer_in_backward),
         "pipeline_inside": int(plan.rank_order == "tp-cp-pp-dp"),
+        "hides_transfers": int(plan.overlap_pp > 0),
     }
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
+from ..common.cells import csv_cell
 from ..common.table import Table, show_lines
 from ..plan_search.explain import alternatives
 from ..plan_search.reasons import reasons
@@ -85,7 +86,7 @@ def as_csv(records: list[dict[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(records)
+    writer.writerows({name: csv_cell(value) for name, value in each.items()} for each in records)
     return text.getvalue()
 
 

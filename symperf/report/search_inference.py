@@ -7,6 +7,7 @@ import io
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..common.cells import csv_cell
 from ..common.table import Table, show_lines
 from ..plan_search.inference.reasons import reasons
 from ..plan_search.inference.search import sort_counts
@@ -82,7 +83,7 @@ def as_csv(answer: InferenceAnswer) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(records)
+    writer.writerows({name: csv_cell(value) for name, value in each.items()} for each in records)
     return text.getvalue()
 
 

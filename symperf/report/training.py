@@ -43,6 +43,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "devices": run.plan.devices,
         "memory_bytes": memory_classes(run),
         "reserved_bytes": run.reserved_parts(),
+        "saved_activation_bytes": run.value("saved_activations"),
         **(
             {"stages": stages_json(run), "fullest_stage": fullest_stage(run)}
             if 1 < run.plan.pp <= LISTED_STAGES

@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..analysis.mixin import Analysis
+from ..common.numbers import as_plain, plain_arguments
 from ..derive.mixin import Derivable
 from ..evaluation.base_run import BaseRun
 from ..plans.arguments import load_model, load_system
@@ -56,7 +57,8 @@ class FullRun(BaseRun, Analysis, Derivable, Spending):
         free: frozenset[str] = frozenset(),
         **question: Any,
     ) -> None:
-        self.given, self.free_names, self.question = dict(values or {}), free, question
+        self.given = {name: as_plain(value) for name, value in (values or {}).items()}
+        self.free_names, self.question = free, question
         self.bare_system, system = system, self._equip(system, plan)
         self.base_model, self.base_system, self.base_plan = model, system, plan
         sizes, self.figures, self.own = self.settable.sort(self.given)
@@ -85,6 +87,7 @@ class FullRun(BaseRun, Analysis, Derivable, Spending):
         del plan
         return system
 
+    @plain_arguments
     def bind(self, **values: Any) -> Self:
         """The same run with other values of plan fields, work, options or symbols; they are bound if they were free.
 
@@ -93,6 +96,7 @@ class FullRun(BaseRun, Analysis, Derivable, Spending):
         """
         return self._ask(self.base_model, self.bare_system, values)
 
+    @plain_arguments
     def swap(
         self,
         *,

@@ -101,10 +101,11 @@ class Run(FullRun, SweepMethods, MemoryTables):
 
     @property
     def software_measured(self) -> bool:
-        """Whether steps of its software were measured on its system."""
+        """Whether steps of its software were measured on its system: those of one node, so that more are not."""
         host = self.system.software.get("host_latency")
         measured = host is not None and host.source.startswith("calibrated")
-        return measured and bool(set(measured_systems()) & set(self.system.lineage))
+        inside = self.plan.devices <= self.bound["scale_up_size"][0]
+        return measured and inside and bool(set(measured_systems()) & set(self.system.lineage))
 
     @cached_property
     def compiled(self) -> Compiled:

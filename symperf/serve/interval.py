@@ -20,13 +20,18 @@ PARTS: Final = {"ttft": ("ttft_s", "prefill", FIRST_TOKEN), "tpot": ("tpot_s", "
 
 
 def served_intervals(serving: Serving) -> dict[str, Interval]:
-    """The interval of each of a server's two times at its answer, by name; those without a time have none."""
-    answer, run = serving.answer, serving.run
+    """The interval of each of a server's two times at its answer, by name; those without a time have none.
+
+    Of two pools the first token goes with that which prefills, and later ones with that which decodes.
+    """
+    apart, found = serving.apart, {}
+    answer = serving.answer if apart is None else apart.answer
     if answer is None:
         return {}
-    group, found = group_name(run.stack.name, run.system.name, run.model.name), {}
+    first = serving if apart is None else apart.prefill
     for name, (attribute, output, kind) in PARTS.items():
-        value = getattr(answer, attribute)
+        value, run = getattr(answer, attribute), (first if name == "ttft" else serving).run
         if value:
+            group = group_name(run.stack.name, run.system.name, run.model.name)
             found[name] = interval(run, output, kind, group, value)
     return found

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
-from ..common.numbers import is_finite
+from ..common.files import open_input
+from ..common.numbers import is_finite, whole_number
+from ..common.system_errors import cause
 from ..plans.plan import LARGEST
 from .lengths import Lengths
 from .mix import Kind, Mix, Sums
@@ -48,7 +50,7 @@ def read_trace(path: str | os.PathLike[str]) -> Iterator[Traced]:
         if not Path(path).is_file():
             what = "is a folder" if Path(path).is_dir() else "no such file"
             raise InputError(f"{label}: {what}, expected a file of JSON lines, {EXPECTED}")
-        with Path(path).open("rb") as lines:
+        with open_input(path) as lines:
             number = 0
             while line := lines.readline(LONGEST_LINE + 1):
                 number += 1
@@ -65,7 +67,7 @@ def read_trace(path: str | os.PathLike[str]) -> Iterator[Traced]:
                 before = found.arrival
                 yield found
     except OSError as error:
-        raise InputError(f"{label}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{label}: cannot be read: {cause(error)}") from None
     except InputError:
         raise
     except ValueError as error:  # a null character in the name
@@ -95,10 +97,9 @@ def _parse(line: bytes, where: str) -> Traced:
 
 
 def _tokens(value: Any, name: str, where: str) -> int:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 1 <= value <= LARGEST or value % 1:
+    if (found := whole_number(value, 1, LARGEST)) is None:
         raise InputError(f"{where}: {name}: found {quote(value)}, expected a whole number from 1 to {LARGEST}")
-    return int(value)
+    return found
 
 
 @dataclass(frozen=True)

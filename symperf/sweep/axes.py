@@ -7,6 +7,7 @@ point by point, by the rules of `validity`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..common.errors import InputError, nearest, quote
+from ..common.numbers import as_plain, is_finite
 from ..models.model import Model
 from ..plans.plan import FIELDS, NUMBERS, positive_integer
 from ..systems.quantities import check_number
@@ -29,6 +31,8 @@ WHOLE = (*(name for name, entry in NUMBERS.items() if entry.whole), *WORK)
 NUMERIC = (*NUMBERS, *WORK, *TRAINED_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *DEFAULTS)
 LONGEST = 10**7
 """Values of one axis."""
+EXACT = 2.0**53
+"""Up to here a float holds every whole number."""
 SCALES = ("linear", "log")
 _RANGE = ("from", "to", "count", "step", "powers_of", "scale")
 
@@ -171,7 +175,7 @@ def values(
     unset = _unset(name, given)
     if name in CHOICES:
         found: np.ndarray[Any, Any] | tuple[Any, ...] = tuple(choice(name, value, where) for value in given)
-        repeated = [c for k, c in enumerate(found) if c in found[:k]]
+        repeated = [c for c, count in Counter(found).items() if count > 1]
     elif unset is not None:
         found = numbers(name, [1 if open_ else value for value, open_ in zip(given, unset, strict=True)], where)
         repeated = [None] if unset.sum() > 1 else _find_repeated(found[~unset])
@@ -209,8 +213,6 @@ def choice(name: str, value: Any, where: str) -> Any:
             return value if isinstance(value, Model) else Model.load(value)
         if name == "system":
             return value if isinstance(value, System) else System.load(value)
-        if isinstance(value, np.generic):
-            value = value.item()
         field = FIELDS[name]
         return field.check(None if field.optional and _open(value) else value, training=True)
     except InputError as error:
@@ -224,6 +226,9 @@ def label(value: Any) -> Any:
 
 def numbers(name: str, given: Any, where: str) -> np.ndarray[Any, Any]:
     """The checked values of a symbol that has numbers: int64 for counts, else float64.
+
+    Of a name that is no symbol they are int64 where all are whole numbers that a float holds exactly, up to 2^53 and
+    its negative; beyond, and where any has a fraction, all are float64, the nearest to each.
 
     Raises:
         InputError: a value that is no number, or that a single run would refuse.
@@ -247,7 +252,8 @@ def numbers(name: str, given: Any, where: str) -> np.ndarray[Any, Any]:
         one(name, int(plain) if plain.is_integer() else plain, where)
     limits = limits_of(name)
     count = name in (*WHOLE, *TRAINED_SIZES) or (limits is not None and limits.dimension is COUNT)
-    if count or (name not in NUMERIC and not (finite % 1).any()):
+    exact = not (finite % 1).any() and not (np.abs(found) > EXACT).any()
+    if count or (name not in NUMERIC and exact):
         return found.astype(np.int64)
     return found
 
@@ -258,6 +264,7 @@ def one(name: str, value: Any, where: str) -> float:
     Raises:
         InputError: it is out of range, or of the wrong kind.
     """
+    value = as_plain(value)
     try:
         if name in TRAINED_SIZES:
             return size(name, value)
@@ -270,14 +277,13 @@ def one(name: str, value: Any, where: str) -> float:
             return check_number(value, limits, name)
     except InputError as error:
         raise InputError(f"{where}: {str(error).removeprefix(f'{name}: ')}") from None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not is_finite(value):
         raise InputError(f"{where}: found {quote(value)}, expected a finite number")
     return float(value)
 
 
 def _number(name: str, value: Any, where: str) -> float:
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = as_plain(value)
     if type(value) is int or type(value) is float:
         try:
             return float(value)
@@ -305,8 +311,8 @@ def _range(name: str, given: Mapping[str, Any], where: str) -> Any:
     scale = given.get("scale", "linear")
     if scale not in SCALES or (scale == "log" and how != ["count"]):
         raise InputError(f"{where}: scale is {quote(scale)}, expected linear, or log with count")
-    by = given[how[0]]
-    if isinstance(by, bool) or not isinstance(by, int | float) or not math.isfinite(by) or by <= 0:
+    by = as_plain(given[how[0]])
+    if not is_finite(by) or by <= 0:
         raise InputError(f"{where}: {how[0]} is {quote(by)}, expected a number above 0")
     if how == ["count"]:
         if by % 1 or by > LONGEST:

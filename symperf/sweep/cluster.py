@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..common.cluster import Cluster
+from ..common.cluster import Cluster, Scheduler
 from .stream import chunk
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def on_cluster(address: str) -> Iterator[Compute]:
+def on_cluster(address: str | Scheduler) -> Iterator[Compute]:
     """Computes chunks on the cluster of a scheduler, until the context ends.
 
     Raises:

@@ -8,6 +8,8 @@ from typing import Any
 from ..common.errors import InputError, quote
 from .axes import Zip
 
+MOST = 100
+"""Conditions, derived names, and symbols zipped along one axis."""
 _WORDS = {"<=": "le", ">=": "ge", "==": "eq", "!=": "ne", "<": "lt", ">": "gt", "//": "over", "**": "to_the"}
 _WORDS |= {"*": "times", "/": "over", "+": "plus", "-": "minus", "%": "mod"}
 
@@ -24,6 +26,7 @@ def name_conditions(where: Iterable[str] | Mapping[str, str]) -> dict[str, str]:
     if isinstance(where, str):
         where = [where]
     if isinstance(where, Mapping):
+        check_count("where", len(where), "conditions")
         for name in where:
             if not isinstance(name, str) or not name.isidentifier():
                 raise InputError(f"where {quote(name)}: expected a plain name")
@@ -31,6 +34,8 @@ def name_conditions(where: Iterable[str] | Mapping[str, str]) -> dict[str, str]:
     if not isinstance(where, Iterable):
         raise InputError(f"where: found {quote(where)}, expected conditions as texts")
     found: dict[str, str] = {}
+    where = list(where)
+    check_count("where", len(where), "conditions")
     for text in where:
         if not isinstance(text, str):
             raise InputError(f"where: found {quote(text)}, expected an expression as text")
@@ -41,6 +46,16 @@ def name_conditions(where: Iterable[str] | Mapping[str, str]) -> dict[str, str]:
         name = "does_not_fit" if slug == "fits" else f"not_{slug or 'met'}"
         found[name if name not in found else f"{name}_{len(found)}"] = text
     return found
+
+
+def check_count(what: str, count: int, of: str, most: int = MOST) -> None:
+    """Refuse a list that is longer than anyone writes: what is done with it may take time that grows faster.
+
+    Raises:
+        InputError: it is longer than `most`.
+    """
+    if count > most:
+        raise InputError(f"{what}: found {count:,} {of}, expected at most {most}")
 
 
 def words(texts: Iterable[Any]) -> set[str]:

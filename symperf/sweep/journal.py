@@ -6,13 +6,16 @@ import contextlib
 import hashlib
 import json
 import os
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
+from .work_folder import WorkFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
+
+NAME = "journal"
 
 
 class Journal:
@@ -21,19 +24,18 @@ class Journal:
     Each line carries the checksum of itself, so that one cut short by a crash counts as absent.
 
     Args:
-        folder: made if it is not there; held by one process at a time.
+        folder: made if it is not there; or one that this process holds already, and closes itself.
         header: what the job is; a journal of another job is refused.
 
     Raises:
         InputError: another job's journal, or one that another process is writing.
     """
 
-    def __init__(self, folder: Path, header: dict[str, Any]) -> None:
-        self.path = folder / "journal"
+    def __init__(self, folder: Path | WorkFolder, header: dict[str, Any]) -> None:
+        self._held = None if isinstance(folder, WorkFolder) else WorkFolder(folder)
+        folder = folder.path if isinstance(folder, WorkFolder) else folder
+        self.path = folder / NAME
         self.done: dict[int, str] = {}
-        folder.mkdir(parents=True, exist_ok=True)
-        self._lock = (folder / "lock").open("w")
-        _lock(self._lock, folder)
         lines = self._lines()
         if lines and json.loads(lines[0]) != header:
             was = json.loads(lines[0])
@@ -61,7 +63,8 @@ class Journal:
         """Let go of the folder."""
         if hasattr(self, "_file"):
             self._file.close()
-        self._lock.close()
+        if self._held is not None:
+            self._held.close()
 
     def __enter__(self) -> Journal:
         return self
@@ -111,15 +114,3 @@ def sync(path: Path) -> None:
 
 def _mark(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()[:16]
-
-
-def _lock(file: IO[str], folder: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # no locks on this system
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise InputError(f"{folder}: another process is working on it") from None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import warnings
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..common.cells import csv_cell
 from ..common.errors import InputError, nearest, quote
 from ..common.extras import import_extra
 from .chunks import Block, count, nth
@@ -19,6 +19,7 @@ from .dataset import attributes_of, coordinates_of, frame, variable_attributes
 from .journal import sync
 from .record import RECORD, SweepRecord
 from .sweep import REASON, Sweep
+from .work_folder import remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,6 +157,8 @@ class Rows(Sink):
     """A table with a row for each point."""
 
     packages: ClassVar[tuple[str, ...]] = ("pandas", "pyarrow")
+    opened_elsewhere: ClassVar[bool] = False
+    """Whether programs open it that take texts for formulas."""
 
     def tables(self, done: list[int]) -> Iterator[Any]:
         """An Arrow table for each chunk; one without rows where there is no chunk."""
@@ -166,6 +169,9 @@ class Rows(Sink):
         for block, found, at in parts if done else [((), empty, nowhere)]:
             rows = frame(self.sweep, block, found, at)
             rows[REASON] = rows[REASON].astype(str)
+            if self.opened_elsewhere:
+                for name in (each for each in rows if getattr(rows[each].dtype, "kind", "O") not in "biuf"):
+                    rows[name] = rows[name].map(csv_cell)
             yield arrow.Table.from_pandas(rows, preserve_index=False)
 
 
@@ -174,6 +180,8 @@ class Csv(Rows):
 
     Text has no attributes: the record of a whole file lies beside it, with the file's size.
     """
+
+    opened_elsewhere: ClassVar[bool] = True
 
     def finish(self, done: list[int], record: SweepRecord | None) -> None:
         """Also write or remove the record."""
@@ -357,14 +365,6 @@ def kind_of(out: Path) -> type[Sink]:
             f"-o: found {quote(str(out))}, expected a name that ends in {', '.join(SINKS)}{nearest(out.suffix, SINKS)}"
         )
     return SINKS[out.suffix]
-
-
-def remove(path: Path) -> None:
-    """Remove a file or folder, if it is there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def replace(path: Path, out: Path) -> None:

@@ -13,19 +13,25 @@ import numpy as np
 
 from ..codegen.compiling import stop_compiling
 from ..codegen.workers import default_threads
-from ..common.errors import InputError
+from ..common.errors import InputError, quote_path
+from ..common.outputs import check_result
+from ..common.system_errors import cause, one_line
+from ..systems.units import BYTES as BYTES_UNIT
+from ..systems.units import spell
 from .chunks import block_shape, count, nth, size
 from .dataset import bytes_of
 from .identity import identity
-from .journal import Journal, digest
+from .journal import NAME, Journal, digest
 from .record import SweepRecord
-from .sinks import Sink, kind_of, pack, remove
+from .sinks import Sink, kind_of, pack
 from .sweep import REASON, Sweep
+from .work_folder import WorkFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+ENDING = ".partial"
 POINTS = 1 << 20
 """Points of a chunk at most."""
 BYTES = 10_000_000
@@ -47,6 +53,7 @@ class Outcome:
         whole: whether all chunks are there.
         counts: points by reason, of the chunks that are there.
         before: whether the whole was there before this call.
+        made: whether the file is in its place; an interruption while it is made leaves it as it was.
     """
 
     points: int
@@ -55,6 +62,7 @@ class Outcome:
     whole: bool = False
     counts: dict[str, int] = field(default_factory=dict)
     before: bool = False
+    made: bool = True
 
 
 def write(
@@ -86,29 +94,40 @@ def write(
         InputError: a path that exists, a disk too small, another sweep's work, a package that is missing.
     """
     kind = kind_of(out)
-    folder = out.with_name(out.name + ".partial")
-    _check_paths(out, folder, overwrite=overwrite, resume=resume)
+    folder = out.with_name(out.name + ENDING)
+    with one_line(f"-o: {quote_path(out)}"):
+        _check_paths(out, folder, overwrite=overwrite, resume=resume)
     shape = block_shape(sweep.shape, chunk_points or max(1, min(POINTS, BYTES // (8 * len(sweep.outputs) + 1))))
-    chunks = count(sweep.shape, shape)
     same = identity(sweep)
-    outcome = Outcome(sweep.points, chunks)
+    outcome = Outcome(sweep.points, count(sweep.shape, shape))
     if resume and out.exists() and not folder.exists():
-        outcome.counts, outcome.whole, outcome.before = _check_finished(kind, out, same), True, True
-        return outcome
+        return _finished(outcome, kind, out, same)
     if overwrite or not folder.exists():
         _check_disk(sweep, kind, out)
-    if overwrite:
-        remove(folder)
     header = {**same, "chunks": list(shape), "format": out.suffix}
     try:
         sink = kind(sweep, shape, folder, out)
-        with Journal(folder, header) as journal:
-            sink.start()
-            _run(sink, journal, outcome, compute or here, progress or unheard, same)
-        if outcome.whole:
-            remove(folder)
+        with WorkFolder(folder) as work:
+            if overwrite:
+                work.clear()
+            elif not (folder / NAME).exists() and out.exists():  # made before, or by another process meanwhile
+                work.discard()
+                _check_paths(out, folder, overwrite=overwrite, resume=resume)
+                return _finished(outcome, kind, out, same)
+            with Journal(work, header) as journal:
+                sink.start()
+                _run(sink, journal, outcome, compute or here, progress or unheard, same)
+            if outcome.whole:
+                work.discard()
     except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror or error}; --resume goes on") from None
+        end = "; --resume goes on" if (folder / NAME).exists() else ""
+        raise InputError(f"{quote_path(out)}: cannot be written: {cause(error)}{end}") from None
+    return outcome
+
+
+def _finished(outcome: Outcome, kind: type[Sink], out: Path, same: dict[str, str]) -> Outcome:
+    """The outcome of a result that is whole."""
+    outcome.counts, outcome.whole, outcome.before = _check_finished(kind, out, same), True, True
     return outcome
 
 
@@ -166,7 +185,10 @@ def _run(
     outcome.whole = len(journal.done) == outcome.chunks
     names = ["", *sweep.reasons]
     outcome.counts = {names[code]: int(n) for code, n in enumerate(counts[: len(names)]) if n}
-    sink.finish(sorted(journal.done), SweepRecord(same, outcome.counts) if outcome.whole else None)
+    try:
+        sink.finish(sorted(journal.done), SweepRecord(same, outcome.counts) if outcome.whole else None)
+    except KeyboardInterrupt:
+        outcome.whole = outcome.made = False
 
 
 def unheard(done: int, total: int) -> None:
@@ -202,8 +224,7 @@ def chunk(sweep: Sweep, shape: tuple[int, ...], index: int) -> bytes:
 def _check_paths(out: Path, folder: Path, *, overwrite: bool, resume: bool) -> None:
     if overwrite and resume:
         raise InputError("sweep: found --overwrite and --resume, expected one of them")
-    if not out.parent.is_dir():
-        raise InputError(f"-o: {out.parent} is no folder")
+    check_result(out, ENDING + "." + "x" * 13)  # names of folders beside it
     if out.is_dir() and out.exists() and not (out.suffix == ".zarr" and (out / "zarr.json").is_file()):
         raise InputError(f"-o: {out} is a folder, and no earlier result")
     if folder.exists() and not folder.is_dir():
@@ -224,6 +245,6 @@ def _check_disk(sweep: Sweep, kind: type[Sink], out: Path) -> None:
     free = shutil.disk_usage(out.parent).free
     if wanted > free:
         raise InputError(
-            f"-o: {out}: {sweep.points:,} points of {len(sweep.outputs)} outputs need about {wanted / 1e9:,.1f} GB, "
-            f"and the disk has {free / 1e9:,.1f} GB free"
+            f"-o: {quote_path(out)}: {sweep.points:,} points of {len(sweep.outputs)} outputs need about "
+            f"{spell(wanted, BYTES_UNIT)}, and the disk has {spell(free, BYTES_UNIT)} free"
         )

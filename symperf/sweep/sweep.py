@@ -18,13 +18,13 @@ import numpy as np
 from ..codegen.evaluate import evaluate
 from ..common.errors import InputError, nearest, quote
 from ..plans.grammar import Node, number, predicate
-from ..plans.plan import FIELDS, NUMBERS, Plan
-from ..train.inputs import TRAINED_SIZES
-from .axes import CHOICES, NUMERIC, WHOLE, Zip, axis, choice, one
+from ..plans.plan import FIELDS, Plan
+from .axes import CHOICES, NUMERIC, Zip, axis
 from .cell_kernel import CellKernel, stores
 from .cells import ANSWERS, FITS, Base, Cell, SweepQuestion, cell, unknown_output
 from .chunks import Block, block_shape, every
-from .conditions import name_conditions, words, zipped_names
+from .conditions import MOST, check_count, name_conditions, words, zipped_names
+from .fixed_values import fix_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,6 +39,9 @@ REASON = "reason"
 POINTS = 32_768
 """Points that NumPy computes together, so that their arrays stay in a cache."""
 MAX_AXES = 12
+MOST_OUTPUTS = 1000
+MOST_REASONS = 254
+"""Their codes are bytes, of which 0 is feasible and 255 a point of a file that is not computed yet."""
 
 
 class Sweep:
@@ -66,6 +69,8 @@ class Sweep:
         outputs: Iterable[str] = DEFAULT_OUTPUTS,
     ) -> None:
         expressions = dict(derived or {})
+        check_count("derived", len(expressions), "names")
+        check_count("axes", len(axes), "axes", MAX_AXES + MOST)  # single values are fixed, and no axes
         grid: dict[str, Any] = {}
         plan, work, values = dict(base.plan), dict(base.work), dict(base.values)
         for name, given in axes.items():
@@ -74,21 +79,25 @@ class Sweep:
                     raise InputError(f"axis {name}: is given twice, expected it once")
                 expressions[name] = given
             elif isinstance(given, str) or not isinstance(given, Iterable | Zip):
-                base = _fix_value(base, name, given, plan, work, values)
+                base = fix_value(base, name, given, plan, work, values)
             else:
                 grid[name] = given
         base = Base(base.model, base.system, plan, work, values)
+        check_count("axes", len(grid), "axes", MAX_AXES)
+        for name, given in grid.items():
+            check_count(f"axis {name}", len(zipped_names(given)), "zipped symbols")
+        conditions_asked = name_conditions(where)
         for name in (*expressions, *grid):
             if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
                 raise InputError(f"axis {quote(name)}: expected a plain name")
-        read = words([*expressions.values(), *name_conditions(where).values()])
+        read = words([*expressions.values(), *conditions_asked.values()])
         extras = {n for n in grid if n not in NUMERIC and n not in CHOICES and (n in read or n in expressions.values())}
         extras |= {
             m for a in grid.values() for m in zipped_names(a) if m not in NUMERIC and m not in CHOICES and m in read
         }
         self.axes = tuple(axis(name, given, extras) for name, given in grid.items())
-        if not self.axes or len(self.axes) > MAX_AXES:
-            raise InputError(f"axes: found {len(self.axes)}, expected 1 to {MAX_AXES}")
+        if not self.axes:
+            raise InputError(f"axes: found 0, expected 1 to {MAX_AXES}")
         self.shape = tuple(len(a) for a in self.axes)
         self.base = base
         members = [name for a in self.axes for name in a.members]
@@ -100,9 +109,10 @@ class Sweep:
         named = {"fits": predicate(FITS, ["reserved", "memory_capacity"], "fits")}
         known = [*NUMERIC, *members, *trees, *(n for n in ANSWERS if n not in members)]
         conditions = {
-            reason: predicate(text, known, f"where {reason}", named) for reason, text in name_conditions(where).items()
+            reason: predicate(text, known, f"where {reason}", named) for reason, text in conditions_asked.items()
         }
         asked = [outputs] if isinstance(outputs, str) else list(outputs)
+        check_count("outputs", len(asked), "names", MOST_OUTPUTS)
         for name in asked:
             if not isinstance(name, str):
                 raise InputError(f"outputs: found {quote(name)}, expected names of quantities")
@@ -151,9 +161,14 @@ class Sweep:
         return trees
 
     def _refuse_clashes(self, conditions: Mapping[str, Node]) -> None:
-        """A reason has a name of its own."""
+        """A reason has a name of its own, and a code."""
+        reasons = self.question.reasons()
+        others = reasons[: len(reasons) - len(conditions)]
+        if len(reasons) > MOST_REASONS:
+            most = MOST_REASONS - len(others)
+            raise InputError(f"where: found {len(conditions)} conditions, expected at most {most} beside the rest")
         for name in conditions:
-            if name in self.outputs or name in self.question.reasons()[: -len(conditions)]:
+            if name in self.outputs or name in others:
                 raise InputError(f"where {name}: is the name of an output or of another reason, expected a new one")
 
     def _check_outputs(self, asked: Sequence[str]) -> None:
@@ -364,26 +379,3 @@ def base_of(run: Sweepable) -> Base:
     plan = {name: getattr(run.plan, name) for name in Plan.names()}
     work = {"batch": run.batch, "sequence": run.sequence}
     return Base(run.base_model, run.base_system, plan, work, dict(run.given))
-
-
-def _fix_value(
-    base: Base, name: str, value: Any, plan: dict[str, Any], work: dict[str, int], values: dict[str, Any]
-) -> Base:
-    """Put a single value where it belongs; the base with the model or system changed if it is one."""
-    where = f"set {name}"
-    if name in CHOICES:
-        chosen = choice(name, value, where)
-        if name == "model":
-            return Base(chosen, base.system, {}, {}, {})
-        if name == "system":
-            return Base(base.model, chosen, {}, {}, {})
-        plan[name] = chosen
-    elif name in NUMBERS and value is None and NUMBERS[name].optional:
-        plan[name] = None
-    elif name in NUMERIC:
-        checked = one(name, value, where)
-        target: dict[str, Any] = plan if name in NUMBERS else work if name in ("batch", "sequence") else values
-        target[name] = int(checked) if name in (*WHOLE, *TRAINED_SIZES) else checked
-    else:
-        raise InputError(f"axis {name}: no such symbol{nearest(name, [*NUMERIC, *CHOICES])}")
-    return base

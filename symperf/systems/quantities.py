@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
+from ..common.numbers import as_plain, is_number
 from .system_symbols import Quantity
 from .units import COUNT, FRACTION, parse, spell
 
@@ -39,16 +40,16 @@ def check_number(entry: object, symbol: Limits, where: str) -> float:
         InputError: it is something else; the line begins with `where`.
 
     """
-    dimension = symbol.dimension
+    dimension, entry = symbol.dimension, as_plain(entry)
     expected = f"expected a {dimension.name} such as {dimension.example}"
     if isinstance(entry, str):
         try:
             value = parse(entry, dimension)
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
-    elif isinstance(entry, int | float) and not isinstance(entry, bool):
+    elif is_number(entry):
         try:
-            value = float(entry)
+            value = float(entry)  # type: ignore[arg-type]
         except OverflowError:
             value = math.inf
     else:

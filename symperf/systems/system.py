@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 from ..common.errors import InputError, nearest, quote
 from ..common.files import read_toml
 from ..common.frozen import Frozen
+from ..common.system_errors import one_line
 from .kernel_constants import families_of
 from .quantities import quantity_of, text_of
 from .runtime_memory import DEFAULT_RUNTIME, runtime_of
@@ -262,14 +263,15 @@ def _read_table(table: dict[str, Any], label: str, path: Path, seen: tuple[Path,
     _check_aliases(table.get("aliases", []), label)
     if names["base"]:
         base = _locate(names["base"], path.parent, f"{label}: base")
-        resolved = path.resolve()
-        if base.resolve() in (*seen, resolved):
-            chain = " -> ".join(p.name for p in (*seen, resolved, base.resolve()))
-            raise InputError(f"{label}: base: found a cycle {chain}, expected a chain that ends")
-        if not base.exists():
-            raise InputError(
-                f"{label}: base: no such file {base}, expected a catalogue name or the path of a .toml file"
-            )
+        with one_line(f"{label}: base: {quote(str(base))}"):
+            resolved = path.resolve()
+            if base.resolve() in (*seen, resolved):
+                chain = " -> ".join(p.name for p in (*seen, resolved, base.resolve()))
+                raise InputError(f"{label}: base: found a cycle {chain}, expected a chain that ends")
+            if not base.exists():
+                raise InputError(
+                    f"{label}: base: no such file {base}, expected a catalogue name or the path of a .toml file"
+                )
         raw = _read(base, (*seen, resolved))
         raw.name = names["name"] or path.stem
         raw.title = names["title"] or f"{raw.name}, after {raw.title}"

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..common.errors import InputError, quote
+from ..common.files import open_input
 from ..common.numbers import numeral
+from ..common.system_errors import cause
 
 if TYPE_CHECKING:
     import os
@@ -153,7 +155,7 @@ def _lines(path: str | os.PathLike[str], label: str, expected: str) -> Iterator[
         if not Path(path).is_file():
             what = "is a folder" if Path(path).is_dir() else "no such file"
             raise InputError(f"{label}: {what}, expected lines of {expected}")
-        with Path(path).open("rb") as lines:
+        with open_input(path) as lines:
             number = 0
             while line := lines.readline(LONGEST_LINE + 1):
                 number += 1
@@ -164,7 +166,7 @@ def _lines(path: str | os.PathLike[str], label: str, expected: str) -> Iterator[
                 if text := line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").strip():
                     yield number, text
     except OSError as error:
-        raise InputError(f"{label}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{label}: cannot be read: {cause(error)}") from None
     except InputError:
         raise
     except ValueError as error:  # a null character in the name

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
+from ..common.numbers import as_plain
 from ..models.description import BASE_SIZES
 from ..plans.adapters import trained_parts
 from ..plans.alignment import misaligned_sizes
@@ -20,7 +21,7 @@ from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.plan_fields import WIDE_PRECISIONS
 from ..plans.recompute_modules import modules_of
 from ..plans.stage_layout import chunks_of, modules_at
-from ..plans.structure import COUNTED, STATED, Structure, rank_order_of, sent_formats
+from ..plans.structure import COUNTED, SCATTERED, STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
 from ..systems.kernel_constants import TRAINED
 from ..systems.quantities import check_number
@@ -96,6 +97,7 @@ def structure_of(
         power_limited=system.power_limited and not wide,
         rank_order=rank_order_of(plan, system),
         sent=sent_formats(stated) if model.architecture.routed else (),
+        scattered=model.architecture.routed and (SCATTERED in stated or states(system, SCATTERED)),
         overheads=any(name in stated or states(system, name) for name in STATED),
         families=tuple(name for name in system.families if name in TRAINED and not (wide and name == "loops")),
         misaligned=misaligned_sizes(model, system, plan.precision, plan.vocab_multiple),
@@ -115,6 +117,7 @@ def structure_of(
         stored=plan.base_precision is not None,
         loss=plan.loss,  # type: ignore[arg-type]
         compiled=plan.compiled,
+        eager=plan.eager and not plan.compiled,
     )
 
 
@@ -168,7 +171,7 @@ class Settable:
         sizes: dict[str, int] = {}
         figures: dict[str, Any] = {}
         own: dict[str, float] = {}
-        for name, value in values.items():
+        for name, value in ((name, as_plain(value)) for name, value in values.items()):
             if name in self.sizes:
                 sizes[name] = size(name, value)
             elif name in SYSTEM_SYMBOLS or name == "matrix_rate":

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from ..evaluation.base_run import BaseRun
 
+CALIBRATION = " (calibration)"
+"""The end of the name of a family whose rows set constants."""
 NO_LABELS: Mapping[str, str] = {}
 
 
@@ -85,6 +87,11 @@ class Scored:
     high: float | None = None
     causes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     chosen: float | None = None
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether the row set constants: it is told, and no part of what all rows say."""
+        return self.source.endswith(CALIBRATION)
 
     @property
     def error(self) -> float:

@@ -16,10 +16,9 @@ from ..models.model import Model, make_model
 from ..plans.plan import FIELDS, Plan, attention_of
 from ..systems.software import Software
 from ..systems.system import System
-from ..train.inputs import TRAINED_SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
     from pathlib import Path
 
     from ..runs.inference_run import InferenceRun
@@ -66,7 +65,7 @@ def training_command(run: Run, names: Iterable[str], systems: Iterable[str], sta
     Raises:
         NoCommandError: what the system is cannot be told.
     """
-    model, sizes, files = model_words(run.base_model, names)
+    model, sizes, files = model_words(run.base_model, names, run.settable.sizes)
     stack = str(run.question["stack"] or stack)
     system, figures = _system_words(run.base_system, systems, stack)
     words = ["train", model, "-s", system, "--batch", str(run.batch), "--sequence", str(run.sequence)]
@@ -94,7 +93,7 @@ def inference_words(
     Raises:
         NoCommandError: what the system is cannot be told.
     """
-    model, sizes, files = model_words(run.base_model, names)
+    model, sizes, files = model_words(run.base_model, names, run.settable.sizes)
     system, figures = _system_words(run.bare_system, systems, "")
     words = [model, "-s", system, "--stack", str(run.question["stack"])]
     words += ["--kv-precision", run.kv_precision] if run.kv_precision else []
@@ -156,7 +155,9 @@ def _stored(model: Model) -> object:
     return model.quantization and replace(model.quantization, where="")
 
 
-def model_words(model: Model, names: Iterable[str]) -> tuple[str, dict[str, int], Mapping[str, str]]:
+def model_words(
+    model: Model, names: Iterable[str], settable: Container[str]
+) -> tuple[str, dict[str, int], Mapping[str, str]]:
     """What a model is called, sizes of it that are others, and the file that describes it where it has no name.
 
     Raises:
@@ -168,7 +169,7 @@ def model_words(model: Model, names: Iterable[str]) -> tuple[str, dict[str, int]
         except InputError:
             continue
         other = {key: size for key, size in model.sizes.items() if known.sizes.get(key) != size}
-        if alike(known, model) and set(other) <= set(TRAINED_SIZES):
+        if alike(known, model) and all(key in settable for key in other):
             return name, other, NO_FILES
     for config in _configs(model):
         try:
@@ -176,7 +177,7 @@ def model_words(model: Model, names: Iterable[str]) -> tuple[str, dict[str, int]
         except InputError:
             continue
         other = {key: size for key, size in model.sizes.items() if known.sizes.get(key) != size}
-        if alike(known, model) and set(other) <= set(TRAINED_SIZES):
+        if alike(known, model) and all(key in settable for key in other):
             return MODEL_FILE, other, {MODEL_FILE: json.dumps(config, indent=1) + "\n"}
     raise NoCommandError(f"the model {model.name} has neither a name nor a file that describes it")
 

@@ -28,6 +28,7 @@ class TrainingFramework:
         sequence_parallel: it shards norms and residuals whenever tp is above 1.
         micro_batches: micro-batches that a replica's batch is split into where the micro-batch is not given: "stages"
             (as many as pipeline stages, of one chunk each) or "" (not known: the fastest that fits).
+        looped_chunks: chunks of a stage where a row says that it is interleaved, and not in how many.
         batch_of_device: the column `micro_batch_seqs` counts sequences of a device, not of a replica.
         shards_all: without a word on sharding, state is sharded over all devices (of a slice).
         split_values: of other symbols where logits are split (tp above 1).
@@ -49,6 +50,7 @@ class TrainingFramework:
     values: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     sequence_parallel: bool = False
     micro_batches: str = ""
+    looped_chunks: int = 1
     batch_of_device: bool = False
     shards_all: bool = False
     split_values: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
@@ -136,9 +138,11 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
     ),
     "torchtitan": TrainingFramework(
         "torchtitan: FSDP2; tensor parallelism with sequence parallelism, overlapped only as async TP; "
-        "pipeline_parallel_microbatches is the pipeline-parallel degree unless it is set; PyTorch's "
+        "pipeline_parallel_microbatches is the pipeline-parallel degree unless it is set, and interleaved schedules "
+        "have two stages a rank (generate_split_points: num_stages_per_rank); norms and MLPs by operations of PyTorch "
+        "where it does not compile; context_parallel_rotate_method is allgather; PyTorch's "
         f"scaled_dot_product_attention, whose flash kernel is FlashAttention-2; {TITAN_MEMORY}",
-        {**FSDP, "overlap_tp": 0.0},
+        {**FSDP, "overlap_tp": 0.0, "eager": True, "cp_kind": "all-gather"},
         values={**FSDP2_STATE, "loss_working_bytes": 8},
         split_values={"loss_working_bytes": 12},
         staged_plan={"zero": 1},
@@ -146,6 +150,7 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         reported="allocator",
         sequence_parallel=True,
         micro_batches="stages",
+        looped_chunks=2,
         stack="flash-attention-2",
     ),
     "torchtitan (torch.compile)": TrainingFramework(
@@ -163,15 +168,15 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         MEGATRON_CORE,
         sequence_parallel=True,
         dealt_experts_split=True,
-        stack="flash-attention-2",
+        stack="megatron-core-2026",
     ),
     "ms-swift (DeepSpeed)": TrainingFramework(
         "ms-swift's ds_config: buckets of 2e8 elements, two as overlap_comm is on; gradients in 16 bits; models "
         "of transformers, whose loss keeps the logits in 16 bits beside those in FP32 (loss/loss_utils.py); the "
         "script sets expandable_segments",
-        {"overlap_dp": 1.0, "attention": "flash", "dropout": False},
+        {"overlap_dp": 1.0, "attention": "flash", "dropout": False, "eager": True},
         values={"gradient_bytes": 2, "loss_working_bytes": 10, "workspace_bytes": 8e8, "fragmentation": 0},
-        stack="flash-attention-2",
+        stack="deepspeed-2025",
     ),
     "transformers": TrainingFramework(
         "models of transformers under PyTorch alone: nothing is sharded or overlapped unless a row says",

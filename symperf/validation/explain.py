@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
@@ -10,7 +11,6 @@ from ..plans.plan import FIELDS
 from ..runs.training_run import Run
 from . import inference_definitions, tables
 from .case import Case, LeftOut, Scored
-from .commands import NoCommandError
 from .definitions import TrainingFramework, software_of
 from .documents import document_of, filled
 from .readings import is_reference, reading_of
@@ -117,9 +117,9 @@ def explain_row(row: TableRow) -> Iterator[Explanation]:
         reading: Reading | str
         try:
             reading = reading_of(filled(row), item, run)
-        except NoCommandError as error:
+        except InputError as error:
             reading = str(error)
-        facts = (*row_facts(row), *run_facts(filled(row), run))
+        facts = (*row_facts(row), *run_facts(row, run))
         yield Explanation(row, item, result, facts, run, reading)
 
 
@@ -146,36 +146,53 @@ def run_facts(row: TableRow, run: BaseRun) -> Iterator[Fact]:
     yield Fact("model", f"{run.model.name} ({run.model.source})", "the name, or the dimensions, of the row")
     yield Fact("system", f"{run.system.name} ({run.system.title})", "the name in the row")
     said = document_of(row)
-    software = software_of(row.text("framework")) if isinstance(run, Run) else TrainingFramework("")
+    software = software_of(filled(row).text("framework")) if isinstance(run, Run) else TrainingFramework("")
     own = f"its software: {software.why}"
     if isinstance(run, Run) and not is_reference(row):
-        stack = str(run.question["stack"] or stack_of(row))
+        stack = str(run.question["stack"] or stack_of(filled(row)))
         where = f"its document: {said.source}" if said.stack else own
         yield Fact("kernels", stack or "those of the system's file", where if stack else "no profile is declared")
     elif not isinstance(run, Run):
-        yield Fact("software", str(run.question["stack"]), _serving_software(row))
-    plan = {**software.adapted, **software.plan, **(software.staged_plan if run.plan.pp > 1 else {})}
+        yield Fact("software", str(run.question["stack"]), _serving_software(filled(row)))
     for name in FIELDS:
         value = getattr(run.plan, name)
-        column = OF_COLUMN.get(name, name)
-        if name in said.plan and said.plan[name] == value:
-            where = f"its document: {said.source}"
-        elif row.text(column) or (name == "dp" and row.text("num_devices")):
-            column = column if row.text(column) else "num_devices"
-            where = f"the row: {column} {row.text(column)}"
-        elif name in DEALT and value != FIELDS[name].default:
-            where = "layers that stages cannot share evenly"
-        elif (name in plan and plan[name] == value) or (name == "sequence_parallel" and software.sequence_parallel):
-            where = own
-        elif name in OPEN and isinstance(run, Run) and not is_reference(row) and (name != "vpp" or run.plan.pp > 1):
-            where = "not said: of the fastest plan that fits"
-        else:
-            where = "the default"
+        where = _who_says(name, value, row, run, software)
         if value != FIELDS[name].default or where.startswith(("its", "not")):
             yield Fact(name, str(value), where)
     for name, value in run.given.items():
         if name not in said.values:
-            yield Fact(name, str(value), own if name in software.values else "what was read from the row")
+            yield Fact(name, str(value), own if _says(software, name, value) else "what was read from the row")
+
+
+def _who_says(name: str, value: Any, row: TableRow, run: BaseRun, software: TrainingFramework) -> str:
+    """Who says the value of a field of the plan."""
+    said, column = document_of(row), OF_COLUMN.get(name, name)
+    if name == "dp" and not row.text(column):
+        column = "num_devices"
+    if (name in said.plan and said.plan[name] == value) or column in said.instead:
+        return f"its document: {said.source}"
+    if row.text(column):
+        return f"the row: {column} {row.text(column)}"
+    if column in said.columns:
+        return f"its document: {said.source}"
+    if value == FIELDS[name].default and not _says(software, name, value):
+        left_open = name in OPEN and isinstance(run, Run) and not is_reference(row)
+        return OF_FASTEST if left_open and (name != "vpp" or run.plan.pp > 1) else "the default"
+    if name in DEALT:
+        return "layers that stages cannot share evenly"
+    if _says(software, name, value) or (name == "sequence_parallel" and software.sequence_parallel):
+        return f"its software: {software.why}"
+    return OF_FASTEST if name in OPEN else "what was read from the row"
+
+
+OF_FASTEST = "not said: of the fastest plan that fits"
+
+
+def _says(software: TrainingFramework, name: str, value: Any) -> bool:
+    """Whether a software's entry says a value, in any of its tables or as an attribute of that name."""
+    tables = (getattr(software, each.name) for each in fields(software))
+    inside = any(isinstance(table, Mapping) and name in table and table[name] == value for table in tables)
+    return inside or bool(value and getattr(software, name, None) == value)
 
 
 def _serving_software(row: TableRow) -> str:

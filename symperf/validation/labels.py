@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from .case import CALIBRATION
 from .chosen import judged
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ BLACKWELL: Final = ("b200-sxm", "b300-sxm", "gb200-nvl72", "gb300-nvl72", "rtx-p
 RECURRENT: Final = ("linear_attention", "lightning_attention")
 """Mixers that are called attention and keep a state."""
 UNTOLD: Final = "not told"
+_YEARS: Final = (
+    (re.compile(r"MLPerf Training v(\d)\."), 2020),
+    (re.compile(r"\b20(2\d)\b"), 2000),
+    (re.compile(r"(?:NeMo|Bridge|recipe)\D*\b(2[3-9])\.\d\d\b"), 2000),
+)
+"""What tells the year in the name of a software, and to what it is added."""
 _RELEASE: Final = re.compile(r"[\s(,/]+v?\d.*$|\s*\(.*$")
 
 
@@ -38,11 +45,23 @@ def labels_of(case: Case, run: BaseRun) -> dict[str, str]:
         "class": class_of(run),
         "software": _RELEASE.sub("", software) if not serves else software,
         "size": size_class(run.value("parameters") if "parameters" in run.compiled.program.outputs else 0.0),
-        "year": str(judged()["year"].get(case.source.removesuffix(" memory"), UNTOLD)),
+        "year": year_of(case.source, case.labels.get("framework", "")),
         "judged": judged_as(case.source, routed=routed, device=device, serves=serves),
     }
     found |= layout_labels(case, run)
     return {**case.labels, **{name: value or UNTOLD for name, value in found.items()}}
+
+
+def year_of(source: str, framework: str = "") -> str:
+    """The year of a row: that which the name of its software tells, or that of its family.
+
+    >>> year_of("DGXC", "NeMo 24.09"), year_of("MLPERF", "MLPerf Training v4.1 submission"), year_of("KORTH")
+    ('2024', '2024', '2022')
+    """
+    for pattern, first in _YEARS:
+        if told := pattern.search(framework):
+            return str(first + int(told[1]))
+    return str(judged()["year"].get(source.removesuffix(CALIBRATION).removesuffix(" memory"), UNTOLD))
 
 
 def layout_labels(case: Case, run: BaseRun) -> dict[str, str]:

@@ -16,6 +16,8 @@ from .definitions import software_of
 from .documents import document_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..models.model import Model
     from .definitions import TrainingFramework
     from .documents import Document
@@ -55,14 +57,16 @@ class RowLayout:
         plan: of the run.
         batch: sequences in the global batch.
         sequence: tokens in a sequence.
-        midway: the time and memory are the middle of those without recomputation and with all of it.
+        rest: fields of the plan of the rest of the layers, where not all run alike; time and memory are means.
+        share: of the layers that are the rest.
         choices: every plan that the row leaves open, if it does not say the micro-batch or the chunks of a stage.
     """
 
     plan: Plan
     batch: int
     sequence: int
-    midway: bool
+    rest: Mapping[str, Any]
+    share: float
     choices: tuple[Plan, ...] = ()
 
 
@@ -96,6 +100,8 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
     told = f"{row.text('recompute')} {row.text('precision')} {row.text('sequence_parallel')}".casefold()
     if "sequence parallel" in told or "true" in told.split():
         fields["sequence_parallel"] = True
+    if "torch.compile" in f"{told} {row.text('framework').casefold()}":
+        fields["compiled"] = True
     if "async tp" in f"{told} {row.text('note').casefold()}":
         fields["overlap_tp"] = 1.0
     if software.deduplicated and model.architecture.routed and not model.architecture.grouped_routing:
@@ -107,7 +113,27 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
     layers = model.sizes["num_layers"]
     plan = Plan.of(micro_batch=micro or 1, **fields)
     choices = () if memory_only else choices_of(plan, batch, layers, open_micro=micro is None, open_chunks=open_chunks)
-    return RowLayout(plan, batch, sequence, mode == "midway", choices)
+    rest, share = rest_of(row, mode, layers)
+    return RowLayout(plan, batch, sequence, rest, share, choices)
+
+
+def rest_of(row: TableRow, mode: str, layers: int) -> tuple[Mapping[str, Any], float]:
+    """Fields of the plan of some layers alone, and the share of the layers that they are.
+
+    Every second layer is computed again ("midway"), or the host keeps the activations of the first ones
+    (`offloaded_layers`, Transformer Engine's cpu_offloading_num_layers): layers that follow one another, each of which
+    takes the longer of its work and its transfers.
+
+    Raises:
+        InputError: more layers than there are.
+    """
+    if mode == "midway":
+        return {"recompute": "full"}, 0.5
+    if (count := row.whole("offloaded_layers")) is None:
+        return {}, 0.0
+    if count > layers:
+        raise InputError(f"offloaded_layers: found {count}, expected at most the {layers} layers of the model")
+    return {"offload": "activations"}, count / layers
 
 
 def adapters_of(row: TableRow, software: TrainingFramework) -> dict[str, Any]:
@@ -142,6 +168,8 @@ def degrees_of(row: TableRow, software: TrainingFramework) -> dict[str, int]:
     degrees = {name: value or 1 for name, value in found.items()}
     if degrees["pp"] == 1:
         degrees["vpp"] = 1
+    elif found["vpp"] is None and "interleaved" in row.text("note").casefold():
+        degrees["vpp"] = software.looped_chunks
     if degrees["ep"] > 1 and (expert_tp := row.whole("etp") or (software.dealt_experts_split and degrees["tp"])):
         degrees["expert_tp"] = expert_tp
     replica = degrees["tp"] * degrees["pp"] * degrees["cp"]

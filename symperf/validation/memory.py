@@ -29,7 +29,7 @@ COLUMNS = Columns(
         *("use", "family", "params_b", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "hardware"),
         *("num_devices", "tp", "pp", "vpp", "dp", "cp", "ep", "etp", "sharding", "micro_batch_seqs", "grad_accum"),
         *("global_batch_seqs", "seq_len_tokens", "precision", "recompute", "task", "framework", "input_len_tokens"),
-        *("output_len_tokens", "lora_rank", "lora_targets", "base_precision"),
+        *("output_len_tokens", "offloaded_layers", "lora_rank", "lora_targets", "base_precision"),
         *("source", "source_locator", "url", "note"),
     ),
 )
@@ -100,9 +100,9 @@ def held_of(row: TableRow) -> str:
 def bytes_of(run: BaseRun, classes: tuple[str, ...], layout: RowLayout, held: str = "allocated") -> float:
     """Bytes of some classes of memory on the fullest device; without classes of all that is held, as it is counted."""
     found = sum_of(run, classes, held)
-    if not layout.midway:
+    if not layout.rest:
         return found
-    return (found + sum_of(run.bind(recompute="full"), classes, held)) / 2
+    return (1 - layout.share) * found + layout.share * sum_of(run.bind(**layout.rest), classes, held)
 
 
 def sum_of(run: BaseRun, classes: tuple[str, ...], held: str) -> float:

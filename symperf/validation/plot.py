@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
 from ..common.extras import import_extra
+from ..common.pictures import write_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +59,7 @@ def draw(scored: Sequence[Scored], path: str) -> bytes:
     with matplotlib.rc_context({"svg.hashsalt": "symperf"}):
         for number, (title, rows) in enumerate(panels):
             _panel(figure.add_subplot(-(-len(panels) // 2), min(len(panels), 2), number + 1), title, rows, matplotlib)
+        write_plain(figure)
         figure.tight_layout()
         out = io.BytesIO()
         metadata = {"Date": None} if suffix == "svg" else {"Software": None}

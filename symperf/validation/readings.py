@@ -85,10 +85,14 @@ def _at(answer: Mapping[str, Any], path: Sequence[str]) -> float:
     return float(found)
 
 
-def _mean(commands: tuple[Command, ...], words: str, read: Callable[[Mapping[str, Any]], float]) -> Reading:
-    """A number of one answer, or the mean of those of two."""
-    told = words if len(commands) == 1 else f"the mean of {words} of both"
-    return Reading(commands, told, lambda answers: sum(map(read, answers)) / len(answers))
+def _mean(
+    commands: tuple[Command, ...], words: str, read: Callable[[Mapping[str, Any]], float], share: float = 0.0
+) -> Reading:
+    """A number of one answer, or the mean of those of two, of which the second weighs `share`."""
+    if len(commands) == 1:
+        return Reading(commands, words, lambda answers: read(answers[0]))
+    told = f"the mean of {words} of both" if share == 0.5 else f"{1 - share!r} of {words} and {share!r} of the second"
+    return Reading(commands, told, lambda answers: (1 - share) * read(answers[0]) + share * read(answers[1]))
 
 
 def _layers(answers: Answers) -> float:
@@ -103,14 +107,15 @@ def _training(row: TableRow, case: Case, run: Run) -> Reading:
     def command(of: Run) -> Command:
         return training_command(of, _names(row), _systems(row), "" if is_reference(row) else stack_of(row))
 
-    midway = not is_reference(row) and layout_of(row, model_of(row), memory_only=True).midway
-    runs = (run, run.bind(recompute="full")) if midway else (run,)
+    layout = None if is_reference(row) else layout_of(row, model_of(row), memory_only=True)
+    runs = (run, run.bind(**layout.rest)) if layout and layout.rest else (run,)
+    share = layout.share if layout else 0.0
     commands = tuple(map(command, runs))
     if case.quantity == "layer_time_s":
         return _layer(row, run, commands)
     if case.quantity in ("memory_bytes", "share_of_activations"):
-        return _memory(row, run, commands, command)
-    time = _mean(commands, "time_s", lambda answer: float(answer["time_s"]))
+        return _memory(row, run, commands, command, share)
+    time = _mean(commands, "time_s", lambda answer: float(answer["time_s"]), share)
     if case.quantity == "time_s" or is_reference(row):
         return time
     amounts = {
@@ -148,23 +153,29 @@ def _layer(row: TableRow, run: Run, commands: tuple[Command, ...]) -> Reading:
     return Reading(commands, f"the sum of breakdown[].time_s {words} / {layers} layers", read)
 
 
-def _memory(row: TableRow, run: Run, commands: tuple[Command, ...], command: Callable[[Run], Command]) -> Reading:
+def _memory(
+    row: TableRow, run: Run, commands: tuple[Command, ...], command: Callable[[Run], Command], share: float
+) -> Reading:
     classes = next(classes for part, classes in memory.METRICS if part in row.text("metric"))
-    if memory.RELATIVE in row.text("metric"):
-        plain = command(run.bind(recompute="none", sequence_parallel=False))
-        own, other = (
-            _mean(asked, "memory_bytes.activations", lambda answer: _at(answer, ("memory_bytes", "activations")))
-            for asked in (commands, (plain,))
-        )
-        return Reading(
-            (*commands, plain),
-            f"{own.words} / memory_bytes.activations of the last",
-            lambda answers: own.read(answers[:-1]) / other.read(answers[-1:]),
-        )
-    beside = () if classes else memory.BESIDE[memory.held_of(row)]
-    keys = [("memory_bytes", name) for name in classes or ("total",)] + [("reserved_bytes", name) for name in beside]
+    if classes == memory.SAVED:
+        keys: list[tuple[str, ...]] = [("saved_activation_bytes",)]
+    else:
+        keys = [("memory_bytes", name) for name in classes or ("total",)]
+    keys += [] if classes else [("reserved_bytes", name) for name in memory.BESIDE[memory.held_of(row)]]
     words = " + ".join(".".join(key) for key in keys)
-    return _mean(commands, words, lambda answer: sum(_at(answer, key) for key in keys))
+
+    def of(asked: tuple[Command, ...]) -> Reading:
+        return _mean(asked, words, lambda answer: sum(_at(answer, key) for key in keys), share)
+
+    own = of(commands)
+    if memory.RELATIVE not in row.text("metric"):
+        return own
+    plain = of((command(run.bind(recompute="none", sequence_parallel=False)),))
+    return Reading(
+        (*own.commands, *plain.commands),
+        f"{own.words} / {plain.words} of the last",
+        lambda answers: own.read(answers[:-1]) / plain.read(answers[-1:]),
+    )
 
 
 # --- requests in flight

@@ -7,6 +7,7 @@ import io
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from ..common.cells import csv_cell, markdown_cell
 from ..common.table import Table
 from .chosen import LEAST
 from .groups import contests, group_of, grouped, split
@@ -37,9 +38,9 @@ def as_json(report: Report, by: Sequence[str] = ()) -> dict[str, Any]:
     """
     every = summaries(report)
     whole = {
-        "coverage": coverage(report.scored),
-        "widening": widening(report.scored),
-        "width": width(report.scored),
+        "coverage": coverage(report.tested),
+        "widening": widening(report.tested),
+        "width": width(report.tested),
     }
     return {
         "sources": [source_json(found) for found in every if found.rows],
@@ -56,7 +57,7 @@ def as_json(report: Report, by: Sequence[str] = ()) -> dict[str, Any]:
             for row in report.scored
         ],
         **present(whole),
-        "groups": {name: [group_json(found) for found in grouped(report.scored, name)] for name in by},
+        "groups": {name: [group_json(found) for found in grouped(report.tested, name)] for name in by},
         "constants": {name: group_json(found) for name, found in halves(report)},
         "layouts": layouts_json(report),
         "left_out": [{"source": row.source, "case": row.case, "reason": row.reason} for row in report.left_out],
@@ -80,6 +81,7 @@ def source_json(found: Summary) -> dict[str, Any]:
         "rank_correlation": found.rank_correlation,
         "coverage": found.coverage,
         "widening": found.widening,
+        "width": found.width,
         "left_out": found.left_out,
     }
     return present(scores)
@@ -103,14 +105,14 @@ def group_json(found: Group) -> dict[str, Any]:
 
 def halves(report: Report) -> list[tuple[str, Group]]:
     """The rows by where the constants are from that their predictions go with: measured kernels alone, or chosen."""
-    kernels, chosen = split(report.scored)
+    kernels, chosen = split(report.tested)
     found = (("kernels", KERNELS, kernels), ("chosen", CHOSEN, chosen))
     return [(name, group_of(title, rows)) for name, title, rows in found if rows]
 
 
 def layouts_json(report: Report) -> dict[str, Any]:
     """How well competing layouts are ranked; empty where none compete."""
-    found = contests(report.scored)
+    found = contests(report.tested)
     if found is None:
         return {}
     return {
@@ -197,7 +199,7 @@ def show(console: Console, report: Report, count: int, by: Sequence[str] = ()) -
     for name in by:
         console.print(Text(f"\nBy {name}", "italic"))
         table = Table((name, *GROUP_HEADS), left=(name,))
-        for group in grouped(report.scored, name):
+        for group in grouped(report.tested, name):
             table.add_row(group.name, *group_cells(group))
         console.print(table)
     if count and report.scored:
@@ -217,23 +219,24 @@ def show(console: Console, report: Report, count: int, by: Sequence[str] = ()) -
 
 def total(report: Report) -> str:
     """One line: how many rows, how large the errors are over all, and how many lie inside the intervals."""
-    rows = len(report.scored)
-    errors = sorted(abs(row.error) for row in report.scored)
+    rows, apart = len(report.tested), len(report.scored) - len(report.tested)
+    errors = sorted(abs(row.error) for row in report.tested)
     text = f"{rows:,} rows scored, {len(report.left_out):,} left out"
+    text += f", {apart:,} that set constants told apart" if apart else ""
     if not rows:
         return text
-    inside = coverage(report.scored)
+    inside = coverage(report.tested)
     text += f"; median absolute error {errors[rows // 2]:.1%}"
     if inside is None:
         return text
-    return f"{text}; {inside:.0%} of measurements inside the 90% interval, high over low {width(report.scored):.2f}"
+    return f"{text}; {inside:.0%} of measurements inside the 90% interval, high over low {width(report.tested):.2f}"
 
 
 def markdown(report: Report, count: int, by: Sequence[str] = ()) -> str:
     """The same as Markdown tables."""
     lines = [f"{total(report)}.", "", *summary_table(summaries(report))]
     for name in by:
-        lines += ["", *group_table(name, grouped(report.scored, name))]
+        lines += ["", *group_table(name, grouped(report.tested, name))]
     if count and report.scored:
         lines += ["", "| error | measured | predicted | quantity | case |", "|---:|---:|---:|---|---|"]
         lines += [
@@ -259,7 +262,7 @@ def left_out_table(report: Report) -> list[str]:
 
 def cell(text: str) -> str:
     """A text that cannot end a cell of a table."""
-    return text.replace("|", "\\|").replace("\n", " ")
+    return markdown_cell(text)
 
 
 def as_csv(scored: Sequence[Scored]) -> str:
@@ -271,6 +274,7 @@ def as_csv(scored: Sequence[Scored]) -> str:
         numbers = (f"{row.measured:.6g}", f"{row.predicted:.6g}", f"{row.error:.4f}")
         interval = ("" if end is None else f"{end:.6g}" for end in (row.low, row.high))
         chosen = "" if row.chosen is None else f"{row.chosen:.4g}"
-        labels = (label(row.labels, name) if name in row.labels else "" for name in LABELS)
-        writer.writerow((row.source, row.case, row.quantity, *numbers, *interval, chosen, *labels))
+        labels = (csv_cell(label(row.labels, name)) if name in row.labels else "" for name in LABELS)
+        texts = (csv_cell(row.source), csv_cell(row.case), row.quantity)
+        writer.writerow((*texts, *numbers, *interval, chosen, *labels))
     return out.getvalue()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, quote
+from ..common.system_errors import cause
 from ..evaluation.uncertainty import LEVEL
 from . import tables
 from .case import Case, LeftOut, Scored
@@ -44,6 +45,11 @@ class Report:
 
     scored: Sequence[Scored]
     left_out: Sequence[LeftOut]
+
+    @property
+    def tested(self) -> list[Scored]:
+        """The predictions of rows that set no constant: what all rows say, they say."""
+        return [row for row in self.scored if not row.calibrates]
 
 
 def unheard(done: int, total: int) -> None:
@@ -100,7 +106,7 @@ def tables_of(folder: Path) -> list[Path]:
     try:
         return [folder / name for name in tables.OWN if (folder / name).exists()]
     except OSError as error:
-        raise UnreadableError(f"data: {quote(str(folder))}: cannot be read: {error.strerror}") from None
+        raise UnreadableError(f"data: {quote(str(folder))}: cannot be read: {cause(error)}") from None
 
 
 def expressed_rows(folder: Path | None) -> list[Expressed]:

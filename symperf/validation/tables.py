@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .case import CALIBRATION
 from .documents import filled
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def source_of(row: TableRow) -> str:
     if row.table == "serving.csv":
         return "serving"
     family = f"{row.family} memory" if TABLES.get(row.table) == "memory" else row.family
-    return f"{family} (calibration)" if row.text("use") == "calibration" else family
+    return f"{family}{CALIBRATION}" if row.text("use") == "calibration" else family
 
 
 def _module(table: str) -> Any:

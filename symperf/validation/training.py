@@ -34,7 +34,7 @@ COLUMNS = Columns(
         "sequence_parallel",
         *("use", "params_b", "hardware", "global_batch_seqs", "precision", "recompute", "task", "primary_metric"),
         *("value", "unit", "tflops_definition", "hfu_pct", "peak_mem_GiB", "peak_mem_GB", "framework", "source"),
-        *("source_locator", "url", "note", "family", "lora_rank", "lora_targets", "base_precision"),
+        *("source_locator", "url", "note", "family", "offloaded_layers", "lora_rank", "lora_targets", "base_precision"),
     ),
 )
 PASSES = {"per-layer forward time": 0, "per-layer backward time": 1, "per-layer forward+backward time": 2}
@@ -114,11 +114,11 @@ def rate_of(row: TableRow, unit: float = 1.0) -> Callable[[BaseRun], float]:
 
 
 def step_time(run: BaseRun, row: TableRow) -> float:
-    """Seconds of the step; midway between no and full recomputation where every second product is computed again."""
-    time = run.value("time")
-    if not layout_of(row, model_of(row)).midway:
+    """Seconds of the step; the mean of two where not all layers run alike."""
+    time, layout = run.value("time"), layout_of(row, model_of(row))
+    if not layout.rest:
         return time
-    return (time + run.bind(recompute="full").value("time")) / 2
+    return (1 - layout.share) * time + layout.share * run.bind(**layout.rest).value("time")
 
 
 def tokens(run: BaseRun, quantity: str) -> float:

@@ -158,7 +158,7 @@ def test_files_are_written_whole_or_not_at_all(argv, tmp_path, monkeypatch, caps
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("symperf.cli.output._put_file", full)
+        patched.setattr("symperf.common.outputs.put_file", full)
         assert "No space left" in told(capsys, [*argv, "old"])
     assert (tmp_path / "old").read_text() == "before"
     assert main([*argv, "link"]) == 0
@@ -172,7 +172,7 @@ def test_files_are_written_whole_or_not_at_all(argv, tmp_path, monkeypatch, caps
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
-    from symperf.cli.output import write_file
+    from symperf.common.outputs import write_file
 
     old = tmp_path / "old"
     old.write_text("before")

@@ -18,6 +18,7 @@ from symperf.codegen.interpret import exact, floats, run
 from symperf.codegen.lower import lower
 from symperf.formulas.language.atoms import Max, above_one, ceil_div
 from symperf.formulas.language.symbols import UNITS
+from symperf.formulas.mathematics.fractions import fraction_power
 from symperf.train import build
 
 if TYPE_CHECKING:
@@ -45,6 +46,29 @@ def test_sharing_keeps_values(drawn: list[Any], points: dict[Any, Fraction]) -> 
     for name in outputs:
         expected = one[plain.outputs[name]]
         assert abs(two[shared.outputs[name]] - expected) <= tolerance * max(1, abs(expected)), name
+
+
+REPEATED = [
+    w * x * y + x * y,
+    (x + y) * (w * x + w * y),
+    Max(x, y) * w + Max(x, y) + w * x + x,
+    w * x + x - w * y - y,
+    (w * x) ** 2 * x / (w * x + y) / (x + y),
+    x / fraction_power(x / (x + y), w * z + z),
+]
+"""Parts that come more than once when w, a unit, is 1; and a power that is an operation of two numbers."""
+
+
+@pytest.mark.parametrize("expr", REPEATED)
+def test_parts_that_come_more_than_once_count_as_often(expr: Any) -> None:
+    """Units that are removed make equal parts of what SymPy tells apart."""
+    others = {"one": x * y + x + z, "other": x * Max(x, y) + x + y + z}
+    point = {"x": 2.0, "y": 3.0, "z": 5.0}
+    for share in (False, True):
+        program = lower([], {"expr": expr, **others}, share=share, stand_for={w: 1})
+        found = run(program, point, floats())[program.outputs["expr"]]
+        plain = expr.replace(fraction_power, lambda base, exponent: base**exponent)
+        assert found == pytest.approx(float(plain.subs({x: 2, y: 3, z: 5, w: 1})), rel=1e-12)
 
 
 def test_lets_stay() -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -249,3 +250,31 @@ def test_the_command_shows_and_clears(store: Store, monkeypatch: pytest.MonkeyPa
     assert cleared["cleared"] is True
     assert len(cleared["entries"]) == 2
     assert json.loads(_command("--json"))["entries"] == []
+
+
+class Attack:
+    """What runs where its pickle is read."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return Path.touch, (self.mark,)
+
+
+def test_object_code_of_others_is_never_read(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in the folders that Numba's variables name, nor beside the source where it has no seal."""
+    others, mark = tmp_path / "others", tmp_path / "ran"
+    others.mkdir(mode=0o777)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(others))
+    monkeypatch.setenv("NUMBA_CACHE_LOCATOR_CLASSES", "UserWideCacheLocator")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(others))
+    assert _compile(store.folder).communicate()[0].split() == ["8.0", "0"]
+    assert list(others.rglob("*")) == []
+    planted = [*store.folder.rglob("*.nb?")]
+    assert len(planted) == 2
+    for path in planted:
+        path.write_bytes(pickle.dumps(Attack(mark)))
+    next(store.folder.rglob(modules.SEALS)).unlink()
+    assert _compile(store.folder).communicate() == ("8.0 0\n", "")
+    assert not mark.exists()

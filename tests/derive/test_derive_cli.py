@@ -47,7 +47,7 @@ def test_text(command: list[str], capsys: Any) -> None:
 def test_json(command: list[str], capsys: Any) -> None:
     """Every key is there, and the lines are the quantity."""
     data = json.loads(said(capsys, *command, "--json", "--of", "tokens_per_s"))
-    assert list(data) == KEYS
+    assert list(data) == [*KEYS, "schema", "constants_version"]
     assert data["time"]["of"] == "time"
     for each in (data, data["time"]):
         total = sum(line["value"] for line in each["lines"]) + each["dropped"]["value"]

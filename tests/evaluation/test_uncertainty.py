@@ -80,6 +80,7 @@ def test_the_steps_that_the_rest_is_from_are_of_a_software_that_was_measured() -
     run = sf.training("gpt-22b", "a100-80gb-sxm", plan, batch=8, sequence=1024, stack="megatron-deepspeed")
     assert run.interval().causes[SOFTWARE] == (0.0, 0.0)
     assert run.swap(system="h100-sxm").interval().causes[SOFTWARE][0] > 0
+    assert run.bind(dp=8).interval().causes[SOFTWARE][0] > 0  # two nodes
     assert run.swap(stack="megatron-core-2026").interval().causes[SOFTWARE][0] > 0
 
 

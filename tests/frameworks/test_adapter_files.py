@@ -9,6 +9,7 @@ import pytest
 
 import symperf as sf
 from symperf.cli import main
+from symperf.common.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,3 +91,36 @@ def test_no_framework_whose_files_have_no_layout_is_searched_with_one(capsys: py
     asked = ["search", "gpt2", "-s", "h100-sxm", "--devices", "2", "--batch", "4", "--sequence", "64"]
     assert main([*asked, "--require", "layout=Et*6|t*6L", "--emit", "torchtitan"]) == 2
     assert "which torchtitan does not run; expected none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", ["llama-2-7b", "gpt-6.7b", "mixtral-8x7b"])
+@pytest.mark.parametrize("targets", [None, "q,k,v,o", "mlp", "q,v"])
+def test_adapters_in_the_modules_of_megatron_bridge(tmp_path: Path, model: str, targets: str | None) -> None:
+    """What its modules hold as a whole is written and read back as the same layers; other adapters are a note."""
+    loaded = sf.Model.load(model)
+    plan = sf.Plan(lora_rank=8, lora_targets=targets, precision="bf16", attention="flash", dropout=False)
+    sheet = sf.emit(plan, "megatron-bridge", model=loaded, batch=4, sequence=512)
+    if targets == "q,v" or (targets == "mlp" and model == "mixtral-8x7b"):
+        assert "lora_targets" in {field for field, _ in sheet.notes}
+        return
+    path = tmp_path / "run.txt"
+    path.write_text(sheet.text, encoding="utf-8")
+    found, _ = sf.read_framework(path, model=True).plan(32, devices=1)
+    runs = [sf.training(loaded, "h100-sxm", each, batch=4, sequence=512) for each in (plan, found)]
+    assert runs[0].structure.adapted == runs[1].structure.adapted
+    assert runs[0].value("adapter_parameters") == runs[1].value("adapter_parameters")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("peft.target_modules=[linear_qkv]", "peft.target_modules need peft.dim"),
+        ("peft.dim=8\npeft.target_modules=[linear_kqv]", "expected some of linear_qkv, linear_proj"),
+        ("peft.dim=8\npeft.dora=true", "peft.dora: found True, expected peft.dim"),
+    ],
+)
+def test_adapters_of_megatron_bridge_that_are_not_known(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "run.txt"
+    path.write_text(f"model.tensor_model_parallel_size=1\ntrain.micro_batch_size=1\n{text}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=told):
+        sf.read_framework(path, model=True)

@@ -44,6 +44,7 @@ WANTED: dict[str, tuple[int, dict[str, Any], Plan, int]] = {
             zero=1,
             recompute="full",
             recompute_layers=8,
+            overlap_pp=1.0,
             precision="bf16",
             attention="flash",
             dropout=False,
@@ -59,6 +60,7 @@ WANTED: dict[str, tuple[int, dict[str, Any], Plan, int]] = {
             tp=8,
             pp=8,
             vpp=3,
+            overlap_pp=1.0,
             micro_batch=1,
             recompute="selective",
             sequence_parallel=True,
@@ -447,3 +449,23 @@ def test_two_names_of_one_key_agree() -> None:
     keys = Keys("x", "f", {"a": 1, "b": 2})
     with pytest.raises(InputError, match="a is 1 and b is 2, expected one"):
         keys.count("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("flags", "hidden"),
+    [
+        ("--num-virtual-stages-per-pipeline-rank 2", 1.0),
+        ("--num-virtual-stages-per-pipeline-rank 2 --no-overlap-p2p-communication", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_megatron_hides_transfers_of_interleaved_stages_unless_told_not_to(
+    tmp_path: Path, flags: str, hidden: float
+) -> None:
+    (tmp_path / "run.txt").write_text(f"--pipeline-model-parallel-size 4 {flags}\n", encoding="utf-8")
+    assert sf.read_framework(tmp_path / "run.txt", model=True).plan(32, devices=4)[0].overlap_pp == hidden
+
+
+def test_fused_sorting_of_tokens_adds_nothing_atomically(tmp_path: Path) -> None:
+    (tmp_path / "run.txt").write_text("--moe-permute-fusion\n", encoding="utf-8")
+    assert sf.read_framework(tmp_path / "run.txt", model=True).values == {"scatter_latency": 0.0}

@@ -86,8 +86,11 @@ def test_megatron() -> None:
     want |= {"num_virtual_stages_per_pipeline_rank": 3, "global_batch_size": 96, "seq_length": 2048, "bf16": True}
     want |= {"sequence_parallel": True, "use_distributed_optimizer": True, "overlap_grad_reduce": True}
     want |= {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
-    want |= {"context_parallel_size": 1, "optimizer": "adam"}
+    want |= {"context_parallel_size": 1, "optimizer": "adam", "no_overlap_p2p_communication": True}
     assert found == want
+    hidden = emit(dataclasses.replace(DENSE, overlap_pp=1.0), "megatron", system=system, batch=96, sequence=2048)
+    assert parsed(hidden) == {name: value for name, value in want.items() if name != "no_overlap_p2p_communication"}
+    assert "no_overlap_p2p_communication" not in parsed(emit(dataclasses.replace(DENSE, pp=2, vpp=2), "megatron"))
     found = parsed(emit(EXPERTS, "megatron"))
     assert (found["expert_model_parallel_size"], found["expert_tensor_parallel_size"]) == (8, 1)
     assert (found["moe_token_dispatcher_type"], found["cp_comm_type"]) == ("alltoall", "p2p")

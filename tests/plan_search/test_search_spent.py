@@ -11,6 +11,7 @@ import pytest
 
 import symperf as sf
 from symperf.common.errors import InputError
+from symperf.plan_search.iso_picture import IsoCurves
 from symperf.plan_search.scaling import strong, training
 from symperf.plan_search.search import answer_search
 from symperf.plan_search.spent import AXES, front, iso_curves
@@ -18,6 +19,7 @@ from symperf.spending.prices import rent_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from symperf.plan_search.search import Answer
 
@@ -132,6 +134,19 @@ def test_curves_of_equal_time_and_cost() -> None:
     assert all(a is not None and b is not None and a < b for a, b in itertools.pairwise(rising))
 
 
+def test_the_curves_are_drawn(call: Callable[[Any], Any], tmp_path: Path) -> None:
+    """Of each curve a point for each number of devices; --plot alone has nothing to draw."""
+    points = iso_curves(strong(searched()), 3 * DAY, 20_000.0)
+    (timed, in_time), (paid, for_cost) = IsoCurves(points, "").curves()
+    assert (timed, paid) == ("in 3 days", "for 20,000 dollars")
+    assert in_time == [(each.point.devices, each.tokens_in_time) for each in points]
+    assert for_cost == [(each.point.devices, each.tokens_for_cost) for each in points]
+    target = tmp_path / "iso.svg"
+    code, _, err = call([*ASKED, *required(), "--iso-time", "3", "--iso-cost", "20000", "--plot", str(target)])
+    assert (code, err) == (0, "")
+    assert "<svg" in target.read_text(encoding="utf-8")
+
+
 ASKED = ["search", "gpt-6.7b", "-s", "h100-sxm", "--devices", "8,16", "--batch", "32", "--sequence", "1024"]
 
 
@@ -170,6 +185,8 @@ def test_the_command_line(call: Callable[[Any], Any]) -> None:
         (["--pareto", "--axes", "time,cots"], "did you mean cost?"),
         (["--iso-cost", "5", "-s", "h800-sxm"], "iso-cost: system h800-sxm has no price"),
         (["--iso-time", "5", "--csv"], "found --csv and --iso-time"),
+        (["--plot", "iso.svg"], "found --plot, expected --iso-time or --iso-cost"),
+        (["--iso-time", "5", "--plot", "iso.gif"], "expected a file that ends in .png"),
         (["--iso-time", "5", "--prompt", "5", "--generate", "5"], "--iso-time is of training"),
     ],
 )

@@ -37,6 +37,14 @@ def test_an_expert_is_split_as_its_framework_splits_it() -> None:
     assert sf.Plan.under("megatron-core-2026", tp=2, dp=4).expert_tp is None
 
 
+@pytest.mark.parametrize("name", ["megatron-core-2024", "megatron-core-2026", "megatron-bridge-2026"])
+def test_transfers_are_hidden_between_interleaved_stages_alone(name: str) -> None:
+    assert sf.Plan.under(name, pp=4, vpp=2).overlap_pp == 1
+    assert sf.Plan.under(name, pp=4, vpp=2, overlap_pp=0.5).overlap_pp == 0.5
+    assert sf.Plan.under(name, pp=4).overlap_pp == 0
+    assert sf.Plan.under("megatron-2021", pp=4, vpp=2).overlap_pp == 0
+
+
 def test_what_is_given_stays_even_where_it_is_the_default(call: Any) -> None:
     def answer(*flags: str) -> dict[str, Any]:
         code, out, err = call([*TRAIN, "torchtitan-2026", *flags])

@@ -50,6 +50,20 @@ def test_each_pool_has_its_own_devices() -> None:
     assert twice.limits["prefill"] == pytest.approx(2 * unlike.limits["prefill"])
 
 
+def test_requests_in_flight_keep_little_s_law(capsys: pytest.CaptureFixture[str]) -> None:
+    """N requests in flight are the load times what each takes; `serve --json` has the same."""
+    apart = pools_of("plan: dp=2", concurrency=16)
+    found = apart.in_flight
+    assert found is not None
+    assert found.load * (found.first_token + 127 * found.token) == pytest.approx(16, rel=1e-6)
+    assert pools_of("plan: dp=2").in_flight is None
+    asked = ["--dp", "2", "--prefill", "plan: dp=2", "--concurrency", "16", "--requests", "160", "--json"]
+    assert main([*LINE, *asked]) == 0
+    told = json.loads(capsys.readouterr().out)["pools"]["in_flight"]
+    assert told["load"] == found.load
+    assert told["first_token"] > found.first_token  # the burst at the beginning waits
+
+
 def test_times_at_a_load_are_those_of_each_pool() -> None:
     """By hand: Little's law of a pool that decodes, the wait of one that prefills, the cache in the second token."""
     apart = pools_of("system: a100-80gb-sxm, plan: dp=3")

@@ -22,14 +22,14 @@ KEYS = {
     "prompts_per_chunk", "targets", "served", "fits", "memory_bytes", "capacity_bytes", "concurrency_limit", "capacity",
     "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "pools",
     "speculative", "adapters", "loop", "workload", "trace", "warnings", "kv_tokens", "kv_blocks", "longest_context",
-    "model_context", "memory_utilization", "memory_parts", "mean_concurrency", *POINT_KEYS,
+    "model_context", "memory_utilization", "memory_parts", "mean_concurrency", "interval", *POINT_KEYS,
 }  # fmt: skip
 
 
 def answer(capsys: pytest.CaptureFixture[str], *more: str, status: int = 0) -> dict[str, Any]:
     assert main([*BASE, *more, "--json"]) == status
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert set(found) == KEYS
+    assert set(found) == KEYS | {"schema", "constants_version"}
     return found
 
 
@@ -117,7 +117,7 @@ def test_targets_out_of_reach(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_model_that_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "llama-2-70b", "-s", "a100-40gb-sxm", "--prompt", "9", "--generate", "9", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert set(found) == KEYS
+    assert set(found) == KEYS | {"schema", "constants_version"}
     assert not found["fits"]
     assert found["concurrency_limit"] == 0
     assert found["capacity"] is None

@@ -35,6 +35,7 @@ MEGATRON: dict[str, Any] = {
     "--num-distributed-optimizer-instances": int,
     "--overlap-grad-reduce": bool,
     "--overlap-param-gather": bool,
+    "--no-overlap-p2p-communication": bool,
     "--bf16": bool,
     "--fp16": bool,
     "--fp8-format": ["e4m3", "hybrid"],

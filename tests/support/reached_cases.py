@@ -57,6 +57,7 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("phi-2", "a100-80gb-sxm", {"lora_rank": 8}),
     ("phi-2", "a100-80gb-sxm", {"loss": "fused-linear"}),
     ("llama-2-7b", "h100-sxm", {"compiled": True}),
+    ("llama-2-7b", "h100-sxm", {"eager": True}),
     ("phi-2", "h100-sxm", {"loss": "cut"}),
     ("phi-2", "a100-80gb-sxm", {"dropout": False, "attention": "eager", "recompute": "selective"}),
     ("mamba-1.4b", "h100-sxm", {}),
@@ -102,7 +103,7 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama-2-7b", "h100-sxm", {"document_length": 500.0, "vocab_multiple": 64}),
     ("llama-2-7b", "h100-sxm", {"cp": 4, "cp_kind": "all-to-all"}),
     ("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}),
-    ("mixtral-8x7b", "rtx-4090", {"dp": 4, "zero": 2, "ep": 4}),
+    ("mixtral-8x7b", "rtx-4090", {"dp": 4, "zero": 2, "ep": 4, "scatter_latency": 8.6e-12}),
     ("llama-2-7b", "gb200-nvl72", {"dp": 4, "tp": 2}),
 )
 """Training: model, system, and what the plan and the run state."""

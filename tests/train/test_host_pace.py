@@ -84,7 +84,7 @@ def test_a_profile_states_the_host_and_a_user_overrides_it() -> None:
     ("text", "message"),
     [
         ("values = 1", "values: found 1, expected a table"),
-        ('[values]\nhost_latencies = "1 us"', "unknown symbol 'host_latencies'; did you mean host_latency?"),
+        ('[values]\nhost_latencies = "1 us"', "unknown symbol 'host_latencies'; did you mean host_latency"),
         ('[values]\nhost_latency = "1 B"', "expected a time"),
         ("[values]\nhost_latency = -1", "not negative"),
     ],

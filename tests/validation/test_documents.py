@@ -188,6 +188,24 @@ def test_transfers_between_stages_hide_where_nemo_interleaves() -> None:
     }
 
 
+def test_layers_whose_activations_the_host_keeps_are_weighed_by_their_number() -> None:
+    """Megatron-Bridge's FSDP rows: 40 of 80 layers, so that the step is the mean of both kinds."""
+    cells = {"model": "llama-2-7b", "hw_key": "h100-sxm", "num_devices": "8", "tp": "1", "dp": "8", "sharding": "FSDP"}
+    cells |= {"micro_batch_seqs": "1", "global_batch_seqs": "8", "recompute": "none", "framework": "torchtitan"}
+
+    def seconds(count: str) -> float:
+        (found,) = cases(_row(**cells, offloaded_layers=count))
+        assert isinstance(found, Case)
+        return found.read(found.run())
+
+    none, quarter, every = map(seconds, ("", "8", "32"))
+    assert every > 1.01 * none
+    assert quarter == pytest.approx(0.75 * none + 0.25 * every)
+    row = _row(**cells, offloaded_layers="33")
+    with pytest.raises(InputError, match="found 33, expected at most the 32 layers"):
+        layout_of(row, model_of(row))
+
+
 # --- sharding
 
 

@@ -91,6 +91,18 @@ def test_each_field_says_who_says_it(rows: list[TableRow]) -> None:
     assert facts["micro_batch"].startswith("the row")
 
 
+def test_what_is_no_default_is_said_by_somebody(rows: list[TableRow]) -> None:
+    """Cells that a document fills are the document's; every other value of the plan has a source that is told."""
+    for name in ("SC21-005", "MBRIDGE-002", "DSV3ISCA-001"):
+        (found,) = explain(rows, name)
+        said = document_of(found.row)
+        for fact in found.facts:
+            column = {"micro_batch": "micro_batch_seqs"}.get(fact.name, fact.name)
+            if column in said.columns and not found.row.text(column):
+                assert fact.where == f"its document: {said.source}"
+            assert fact.where != "the default"
+
+
 def test_a_breakdown_sums_to_the_step(rows: list[TableRow], capsys: pytest.CaptureFixture[str]) -> None:
     (found,) = explain(rows, "SC21-003")
     assert found.run is not None

@@ -148,7 +148,8 @@ def test_faults_of_the_file_are_one_line(tmp_path: Path, capsys: pytest.CaptureF
     wide = ",".join(f"c{number}" for number in range(100_000))
     for text, line in (
         ("", "no column for"),
-        (wide + "\n", "found 100,000 columns, expected at most 500"),
+        (wide + "\n", "100,000 columns, expected at most"),
+        (wide[:3000].rpartition(",")[0] + "\n", "columns, expected at most 500"),
         ("x" * 200_000 + "\n", "not valid CSV"),
         (table([STEP]).splitlines()[0] + "\n", "has no row"),
         (table([STEP]) + "1,2\n", "line 3: found 2 cells"),

@@ -20,7 +20,7 @@ from symperf.infer.stack import names as stacks
 from symperf.systems.software import Software
 from symperf.systems.software import names as training_stacks
 from symperf.systems.system import System, catalogue_names
-from symperf.validation import report
+from symperf.validation import report, tables
 from symperf.validation.case import Case, Scored
 from symperf.validation.chosen import LEAST, chosen_symbols, chosen_table, judged
 from symperf.validation.groups import (
@@ -32,9 +32,10 @@ from symperf.validation.groups import (
     split,
     worst_groups,
 )
-from symperf.validation.labels import GROUPINGS, judged_as
-from symperf.validation.rows import TableRow
+from symperf.validation.labels import GROUPINGS, judged_as, year_of
+from symperf.validation.rows import PACKAGED, TableRow, read
 from symperf.validation.score import Report, predict_case
+from symperf.validation.serving import SOURCES
 from symperf.validation.training import express
 
 if TYPE_CHECKING:
@@ -107,6 +108,16 @@ def test_the_worst_groups_are_worst_over_their_aims_and_none_is_told_twice() -> 
     assert len({(one.rows, one.mape) for _, one in found}) == len(found)
 
 
+def test_rows_that_set_constants_are_told_apart_and_no_part_of_what_all_rows_say() -> None:
+    apart = _scored([0.5] * 4, "VTRAINS (calibration)", device="a")
+    found = Report([*_scored([0.1, 0.1], device="a"), *apart], [])
+    told = report.as_json(found, ["device"])
+    assert report.total(found).startswith("2 rows scored, 0 left out, 4 that set constants told apart; median")
+    assert [(one["name"], one["rows"]) for one in told["sources"]] == [("A", 2), ("VTRAINS (calibration)", 4)]
+    assert [(one["name"], one["rows"]) for one in told["groups"]["device"]] == [("a", 2)]
+    assert told["constants"]["kernels"]["rows"] == 2
+
+
 def test_an_unknown_grouping_is_one_line_with_the_nearest(call: Any) -> None:
     with pytest.raises(InputError, match=r"by: found 'divice'.*device"):
         check_grouping("divice")
@@ -169,6 +180,18 @@ def test_a_value_that_is_given_is_not_chosen() -> None:
     run = sf.inference("llama-2-7b", "h100-sxm", batch=1, prompt=20, generate=20, stack="vllm")
     assert "step_latency" in chosen_symbols(run)
     assert "step_latency" not in chosen_symbols(run.bind(step_latency=1e-3))
+
+
+def test_every_family_has_a_year() -> None:
+    families = {
+        tables.source_of(row)
+        for name in tables.TABLES
+        if name != "serving.csv"
+        for row in read(PACKAGED / name, tables.columns_of(name))
+    }
+    assert {name for name in {*families, *SOURCES.values()} if year_of(name) == "not told"} == set()
+    frameworks = ("NeMo (recipe v25.04.02)", "Megatron-Bridge 26.04.01", "vLLM nightly (Feb 2026)", "TensorRT 10.8")
+    assert [year_of("NIM", text) for text in frameworks] == ["2025", "2026", "2026", "2025"]
 
 
 # --- layouts

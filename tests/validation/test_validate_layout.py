@@ -74,6 +74,39 @@ def test_a_software_that_says_how_it_splits_leaves_nothing_open() -> None:
     assert _layout(_row(**OPEN, framework="torchtitan (FSDP2)", sharding="FSDP")) == ()
 
 
+def test_words_of_a_row_say_how_torchtitan_ran() -> None:
+    titan = {"framework": "torchtitan (FSDP2)", "sharding": "FSDP"}
+    plain = layout_of(row := _row(**titan), model_of(row)).plan
+    assert plain.eager
+    assert not plain.compiled
+    assert layout_of(_row(**titan, precision="bf16 (torch.compile)"), model_of(row)).plan.compiled
+    assert layout_of(_row(**titan | {"framework": "torchtitan (torch.compile)"}), model_of(row)).plan.compiled
+    titan |= {"id": "TITAN-1"}
+    assert layout_of(_row(**titan), model_of(row)).plan.compiled
+    assert not layout_of(_row(**titan, precision="bf16 (eager)"), model_of(row)).plan.compiled
+
+
+@pytest.mark.parametrize(
+    ("cells", "chunks"),
+    [
+        ({}, 1),
+        ({"note": "Interleaved 1F1B"}, 2),
+        ({"note": "interleaved 1F1B", "vpp": "3"}, 3),
+        ({"note": "interleaved 1F1B", "pp": "1", "num_devices": "16"}, 1),
+    ],
+)
+def test_interleaved_stages_of_torchtitan_have_two_chunks(cells: dict[str, str], chunks: int) -> None:
+    row = _row(**OPEN | {"framework": "torchtitan (FSDP2)", "sharding": "FSDP"} | cells)
+    assert layout_of(row, model_of(row)).plan.vpp == chunks
+
+
+def test_a_part_under_a_limit_that_is_not_told_has_no_time() -> None:
+    cells = {"id": "TITAN-33", "hardware": "B200 (power limited)", "primary_metric": "tokens_per_s_per_device"}
+    with pytest.raises(InputError, match="power limit"):
+        express(_row(**cells))
+    assert run_of(_row(**cells | {"primary_metric": ""}), memory_only=True).value("memory") > 0
+
+
 def test_memory_alone_takes_one_sequence() -> None:
     row = _row(**OPEN)
     layout = layout_of(row, model_of(row), memory_only=True)

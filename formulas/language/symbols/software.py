@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dimension import SECOND
+from ..dimension import ONE, SECOND
 from .entry import ZERO_UP, add
 
 host_latency = add(
@@ -22,6 +22,33 @@ host_collective_latency = add(
     SECOND,
     ZERO_UP,
     "host",
+)
+routing_operations = add(
+    "efficiency",
+    "routing_operations",
+    r"N_{route}",
+    "Operations of the host that routing, sorting and sending tokens to experts take beside those of the breakdown, in "
+    "each pass through a layer.",
+    ONE,
+    ZERO_UP,
+)
+expert_operations = add(
+    "efficiency",
+    "expert_operations",
+    r"N_{each}",
+    "Operations of the host for one product of one expert, where the software launches experts one by one.",
+    ONE,
+    ZERO_UP,
+)
+scatter_latency = add(
+    "efficiency",
+    "scatter_latency",
+    r"\lambda_s",
+    "Time that one element takes which is added atomically to its place, where tokens are sorted and summed by kernels "
+    "that are not fused.",
+    SECOND,
+    ZERO_UP,
+    "l2",
 )
 overhead_latency = add(
     "efficiency",

@@ -43,7 +43,7 @@ def add(verb: Verb) -> None:
         "and device against those of a user",
     )
     search.add_argument("--csv", action="store_true", help="print the plans as CSV and nothing else")
-    search.add_argument("--dask", metavar="ADDRESS", help="compute on the Dask cluster of this scheduler")
+    flags.dask(search)
     _inference(search)
     _extras(search)
     group = search.add_argument_group("constraints")
@@ -78,7 +78,11 @@ def _inference(search: Parser) -> None:
         help="of --pareto, with commas between: throughput, interactivity, ttft, latency, cost, joules (default "
         "throughput,interactivity); in training time, memory, devices, cost, joules",
     )
-    group.add_argument("--plot", metavar="FILE", help="draw the front into a .png, .pdf or .svg file as well")
+    group.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="draw the front, or the curves of --iso-time and --iso-cost, into a .png, .pdf or .svg file as well",
+    )
     flags.speculation(search)
     group.add_argument("--max-chunk", type=whole, metavar="TOKENS", help="largest chunk of prompts in an iteration")
 

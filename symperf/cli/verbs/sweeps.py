@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import flags
+
 if TYPE_CHECKING:
     from . import Verb
 
@@ -22,4 +24,4 @@ def add(verb: Verb) -> None:
     sweep.add_argument(
         "--resume", action="store_true", help="go on with an unfinished one; a finished one of the same study stays"
     )
-    sweep.add_argument("--dask", metavar="ADDRESS", help="compute on the Dask cluster of this scheduler")
+    flags.dask(sweep)

@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ...common.errors import InputError
+from ...common.errors import InputError, NoAnswerError
 from ...common.extras import import_extra
 from ..quantities import EDGES
 
@@ -30,6 +30,9 @@ RATES: Final[tuple[str, ...]] = (
 SPLIT: Final = ("core", "l2", "memory", "network")
 """What is split; shared memory and registers keep their shares."""
 BEAT: Final = 0.125
+SAME: Final[dict[str, Any]] = {"direct_solve_method": "qdldl", "max_threads": 1}
+"""Settings by which the same question has the same answer: the solver's other factorization runs in as many threads as
+the moment has, and sums in their order."""
 ATTEMPTS: Final[tuple[dict[str, Any], ...]] = (
     {"static_regularization_constant": 1e-9},
     {"equilibrate_max_iter": 50},
@@ -38,6 +41,12 @@ ATTEMPTS: Final[tuple[dict[str, Any], ...]] = (
     {"static_regularization_constant": 1e-7, "max_iter": 500},
 )
 """Settings of the interior-point solver, tried until it calls its answer optimal (gap and residuals below 1e-8)."""
+SOLVED: Final = ("optimal", "optimal_inaccurate")
+NOTHING_FITS: Final = ("infeasible", "infeasible_inaccurate")
+
+
+class NothingFitsError(InputError):
+    """Budgets that hold no chip."""
 
 
 @dataclass
@@ -207,6 +216,7 @@ class ChipProgram:
 
         Raises:
             InputError: nothing fits the budgets, or the time is no generalised posynomial.
+            NoAnswerError: the solver gave up.
         """
         self.problem = self.cp.Problem(self.cp.Minimize(emit(self.cp, form, self.rates)), self.constraints)
         if not self.problem.is_dgp():
@@ -225,8 +235,10 @@ class ChipProgram:
         for options in ATTEMPTS:
             if self._attempt(options) == "optimal":
                 break
-        if self.status not in ("optimal", "optimal_inaccurate"):
-            raise InputError(f"allocate: nothing fits: the budgets hold no chip with its memory ({self.status})")
+        if self.status not in SOLVED + NOTHING_FITS:
+            raise NoAnswerError(f"allocate: the solver gave up ({self.status}), and says neither yes nor no")
+        if self.status in NOTHING_FITS:
+            raise NothingFitsError(f"allocate: nothing fits: the budgets hold no chip with its memory ({self.status})")
         return float(self.problem.value)
 
     def _attempt(self, options: dict[str, Any]) -> str:
@@ -234,7 +246,7 @@ class ChipProgram:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                self.problem.solve(gp=True, solver=self.cp.CLARABEL, warm_start=False, **options)
+                self.problem.solve(gp=True, solver=self.cp.CLARABEL, warm_start=False, **SAME, **options)
             except self.cp.error.SolverError:
                 return "failed"
         self.status = str(self.problem.status)

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ...common.errors import InputError
+from ...common.errors import InputError, NoAnswerError
 from ..quantities import BUDGET, EDGES, read
 from .answer import Allocation
-from .program import RATES, SPLIT, ChipProgram
+from .program import RATES, SPLIT, ChipProgram, NothingFitsError
 from .relax import relax, value_at
 
 if TYPE_CHECKING:
@@ -205,7 +205,11 @@ class _Search:
         best: tuple[dict[str, float], Chip, FullRun] | None = None
         solved = 0
         count = program.value("stacks")
-        for stacks in {max(1, math.floor(count * KEPT)), math.ceil(count / KEPT)}:
+        below, above = max(1, math.floor(count * KEPT)), math.ceil(count / KEPT)
+        refused: dict[int, str] = {}
+        for stacks in dict.fromkeys((below, above, *range(below - 1, 0, -1))):
+            if best is not None and stacks < below:
+                break
             try:
                 each = self.solved(relaxed, run, stacks=float(stacks))
                 solved += 1
@@ -213,12 +217,16 @@ class _Search:
                 each = self.solved(relaxed, run, stacks=float(stacks), cores=cores)
                 solved += 1
                 found = self.exact(each, {"stacks": float(stacks), "cores": cores})
-            except InputError:
+            except NothingFitsError as error:
+                refused[stacks] = str(error).removeprefix("allocate: ")
                 continue
             if best is None or found[2].value("time") < best[2].value("time"):
                 best = found
         if best is None:
-            raise InputError("allocate: no whole number of memory stacks fits near the optimum")
+            told = "; ".join(f"{stacks}: {why}" for stacks, why in refused.items())
+            raise NoAnswerError(
+                f"allocate: no whole number of memory stacks fits near the optimum, {count:.3g} ({told})"
+            )
         return (*best, solved)
 
     def groups(self, program: ChipProgram, stacks: int) -> float:
@@ -243,5 +251,5 @@ class _Search:
         chip = self.chip(shares)
         run = self.run_on(chip)
         if self.fits and not run.fits:
-            raise InputError("allocate: the memory does not hold the run")
+            raise NothingFitsError("allocate: the memory does not hold the run")
         return shares, chip, run

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...formulas.kernels import attention_residuals as residuals
+from ...formulas.kernels import eager, wkv
 from ...formulas.kernels import elementwise as ew
-from ...formulas.kernels import wkv
 from ...formulas.language.symbols import (
     activation_bytes,
     hidden_size,
@@ -115,13 +115,23 @@ class Blocks:
         traffic = of(self.shapes.tokens, hidden_size, mixtures * hidden_size, activation_bytes)
         return self.kernels.stream(f"{path}/{phase}", traffic, n, FLOPS_PER_ELEMENT["shift"])
 
+    @property
+    def eager_norms(self) -> bool:
+        """Whether norms run operation by operation: PyTorch has one kernel for a layer norm."""
+        return self.structure.eager and self.architecture.norm == "rms_norm"
+
     def norm_of(self, path: str, elements: Any) -> Op:
         """A norm over some elements."""
-        return self.kernels.stream(path, ew.norm_bytes(elements, activation_bytes), elements, FLOPS_PER_ELEMENT["norm"])
+        traffic = ew.norm_bytes(elements, activation_bytes)
+        if self.eager_norms:
+            traffic = eager.eager_norm_bytes(elements, activation_bytes, statistic_bytes)
+        return self.kernels.stream(path, traffic, elements, FLOPS_PER_ELEMENT["norm"])
 
     def norm_gradient_of(self, path: str, elements: Any) -> Op:
         """The gradients of `norm_of`."""
         traffic, work = ew.norm_backward_bytes(elements, activation_bytes), FLOPS_PER_ELEMENT["norm backward"]
+        if self.eager_norms:
+            traffic = eager.eager_norm_backward_bytes(elements, activation_bytes, statistic_bytes)
         return self.kernels.stream(path, traffic, elements, work)
 
     def gated(self, path: str, elements: Any, work: str = "activation") -> Op:
@@ -182,15 +192,32 @@ class Blocks:
             self.kernels.stream(f"{path}/backward", summed, n, FLOPS_PER_ELEMENT["residual"]),
         )
 
+    @property
+    def gated_bytes(self) -> Any:
+        """What counts the bytes of a gated activation."""
+        return eager.eager_gated_bytes if self.structure.eager else ew.gated_activation_bytes
+
+    @property
+    def gated_backward_bytes(self) -> Any:
+        """What counts the bytes of its gradients."""
+        return eager.eager_gated_backward_bytes if self.structure.eager else ew.gated_activation_backward_bytes
+
+    def rotary_of(self, path: str, elements: Any) -> Op:
+        """Rotary positions of some elements of queries and keys, forward or backward."""
+        traffic = ew.rotary_bytes(elements, activation_bytes)
+        if self.structure.eager:
+            traffic = eager.eager_rotary_bytes(elements, activation_bytes, statistic_bytes)
+        return self.kernels.stream(path, traffic, elements, FLOPS_PER_ELEMENT["rotary"])
+
     def activation_of(self, path: str, width: Any) -> Op:
         """An activation function over all tokens, gated where the MLP is."""
         n = self.shapes.tokens * width
-        count = ew.gated_activation_bytes if self.architecture.gated_mlp else ew.activation_function_bytes
+        count = self.gated_bytes if self.architecture.gated_mlp else ew.activation_function_bytes
         return self.kernels.stream(path, count(n, activation_bytes), n, FLOPS_PER_ELEMENT["activation"])
 
     def activation_gradient_of(self, path: str, width: Any) -> Op:
         """The gradient of `activation_of`."""
         n = self.shapes.tokens * width
         gated = self.architecture.gated_mlp
-        count = ew.gated_activation_backward_bytes if gated else ew.activation_function_backward_bytes
+        count = self.gated_backward_bytes if gated else ew.activation_function_backward_bytes
         return self.kernels.stream(path, count(n, activation_bytes), n, FLOPS_PER_ELEMENT["activation backward"])

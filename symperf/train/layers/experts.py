@@ -7,20 +7,24 @@ beside the routed ones.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...common.symbolic import replace_symbols
 from ...formulas.kernels import elementwise as ew
 from ...formulas.kernels import moe
 from ...formulas.language import symbols as sym
+from ...formulas.language.atoms import Max, above_one
 from ...formulas.language.symbols import (
     activation_bytes,
     ep,
     expert_intermediate_size,
+    expert_operations,
     expert_tp,
     hidden_size,
     num_experts,
     num_experts_per_token,
+    routing_operations,
     statistic_bytes,
     token_imbalance,
     tp,
@@ -29,7 +33,7 @@ from ...formulas.parallel import expert_parallel as dealt
 from ...models.layer_counts import router_rows
 from ...operations.expert_formats import ExpertFormats
 from ...operations.groups import Group, expert_group
-from ...operations.schedule import Op, Sequence, sequence
+from ...operations.schedule import Demand, Op, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
 
 if TYPE_CHECKING:
@@ -99,10 +103,12 @@ class Experts:
             self.permute(f"permute/{phase}"),
             self.transfer(f"dispatch/{phase}", self.formats.there),
             self.gather(f"gather/{phase}"),
+            self.sort(f"sort/{phase}"),
             self.formats.arrived(self.path(f"restore/{phase}"), self.arriving),
             self.product("up", phase, self.up_width, hidden_size),
             self.activation(phase),
             self.product("down", phase, hidden_size, self.inner),
+            self.sort(f"unsort/{phase}"),
             self.scatter(f"scatter/{phase}"),
             self.formats.returned(self.path(f"quantise_results/{phase}"), self.arriving / expert_tp),
             self.transfer(f"combine/{phase}", self.formats.back),
@@ -126,12 +132,14 @@ class Experts:
             self.combine_backward("unpermute/backward"),
             self.transfer("combine/backward", self.formats.there),
             self.gather("scatter/backward"),
+            self.sort("unsort/backward"),
             self.formats.arrived(self.path("restore/backward"), self.arriving),
             self.product("down", "backward_input", self.inner, hidden_size),
             self.weight_gradient("down", self.inner, hidden_size),
             self.activation_backward(),
             self.product("up", "backward_input", hidden_size, self.up_width),
             self.weight_gradient("up", hidden_size, self.up_width),
+            self.sort("sort/backward"),
             self.scatter("gather/backward"),
             self.formats.returned(self.path("quantise_results/backward"), self.arriving / expert_tp),
             self.transfer("dispatch/backward", self.formats.back),
@@ -144,9 +152,10 @@ class Experts:
         """The product with the router, and the choice of experts."""
         traffic = moe.router_bytes(self.tokens, num_experts, num_experts_per_token, statistic_bytes)
         elements = self.tokens * num_experts
+        choice = self.kernels.stream(self.path(f"choice/{phase}"), traffic, elements, FLOPS_PER_ELEMENT["softmax"])
         return sequence(
             self.kernels.matmul(self.path(f"router/{phase}"), self.tokens, self.scored, hidden_size),
-            self.kernels.stream(self.path(f"choice/{phase}"), traffic, elements, FLOPS_PER_ELEMENT["softmax"]),
+            replace(choice, launches=1 + routing_operations),
         )
 
     def router_backward(self) -> Sequence:
@@ -165,7 +174,8 @@ class Experts:
     def permute_backward(self, name: str) -> Op:
         """Gradients of a token's choices brought back and summed."""
         traffic = self.formats.summed_gradient_bytes(self.tokens)
-        return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 1)
+        op = self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 1)
+        return replace(self.scattered(op), launches=1 + routing_operations)
 
     def combine_backward(self, name: str) -> Op:
         """The gradient of the sum spread by weight, and that of the weights."""
@@ -175,7 +185,30 @@ class Experts:
     def combine(self, name: str) -> Op:
         """Results summed by weight."""
         traffic = self.formats.summed_bytes(self.tokens)
-        return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 2)
+        op = self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 2)
+        return self.scattered(op)
+
+    def scattered(self, op: Op) -> Op:
+        """A sum over a token's choices, by atomic additions where the run states what they take."""
+        if not self.layer.structure.scattered:
+            return op
+        added = moe.scatter_add_time(self.tokens, num_experts_per_token, hidden_size)
+        return replace(op, time=Max(op.time, added))
+
+    def sort(self, name: str) -> Op | None:
+        """Rows that arrived device by device put together by expert, or back; kernels that send a token once do it.
+
+        Nothing where a device has a single expert, or all of them.
+        """
+        structure = self.layer.structure
+        if structure.limits_domains or "bulk_exchanges" in structure.families:
+            return None
+        rows, several = self.arriving, above_one(ep) * above_one(self.held)
+        op = self.kernels.stream(
+            self.path(name), moe.permutation_bytes(rows, 1, hidden_size, activation_bytes), rows * hidden_size, 0
+        )
+        demand = Demand(several * op.demand.flops, several * op.demand.memory_bytes)
+        return replace(op, time=several * op.time, demand=demand, launches=several)
 
     # --- transfers
 
@@ -207,11 +240,11 @@ class Experts:
 
     def product(self, name: str, phase: str, columns: Any, inner: Any) -> Op:
         """One product of every expert on the device, in one kernel."""
-        return self.kernels.matmul(self.path(f"{name}/{phase}"), self.rows, columns, inner, self.held)
+        return self.launched(self.kernels.matmul(self.path(f"{name}/{phase}"), self.rows, columns, inner, self.held))
 
     def weight_gradient(self, name: str, in_features: Any, out_features: Any) -> Op:
         """The gradients of the weights of every expert on the device."""
-        return self.kernels.matmul(
+        made = self.kernels.matmul(
             self.path(f"{name}/backward_weight"),
             in_features,
             out_features,
@@ -220,18 +253,23 @@ class Experts:
             right=activation_bytes,
             result=2 * sym.gradient_bytes,
         )
+        return self.launched(made)
+
+    def launched(self, op: Op) -> Op:
+        """A product of all experts, with what the host does for each of them."""
+        return replace(op, launches=1 + expert_operations * self.held)
 
     def activation(self, phase: str) -> Op:
         """The activation function, gated or plain, over the rows of all experts."""
         n = self.arriving * self.inner
-        count = ew.gated_activation_bytes if self.architecture.gated_mlp else ew.activation_function_bytes
+        count = self.layer.gated_bytes if self.architecture.gated_mlp else ew.activation_function_bytes
         work = FLOPS_PER_ELEMENT["activation"]
         return self.kernels.stream(self.path(f"activation/{phase}"), count(n, activation_bytes), n, work)
 
     def activation_backward(self) -> Op:
         """Gradient of the experts' activation."""
         n, gated = self.arriving * self.inner, self.architecture.gated_mlp
-        count = ew.gated_activation_backward_bytes if gated else ew.activation_function_backward_bytes
+        count = self.layer.gated_backward_bytes if gated else ew.activation_function_backward_bytes
         work = FLOPS_PER_ELEMENT["activation backward"]
         return self.kernels.stream(self.path("activation/backward"), count(n, activation_bytes), n, work)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...formulas.kernels import elementwise as ew
 from ...formulas.kernels import latent_attention as mla
 from ...formulas.language.symbols import (
     activation_bytes,
@@ -20,7 +19,6 @@ from ...formulas.language.symbols import (
     qk_rope_head_dim,
     v_head_dim,
 )
-from ...operations.shapes import FLOPS_PER_ELEMENT
 from .attention_core import AttentionCore, Operations
 
 if TYPE_CHECKING:
@@ -127,8 +125,7 @@ class LatentAttention(AttentionCore):
         if self.architecture.positions != "rotary":
             return None
         n = self.shapes.tokens * qk_rope_head_dim * (self.shapes.heads + 1)
-        traffic, work = ew.rotary_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["rotary"]
-        return self.layer.kernels.stream(self.path(f"rotary/{phase}"), traffic, n, work)
+        return self.layer.rotary_of(self.path(f"rotary/{phase}"), n)
 
     @property
     def work(self) -> Any:

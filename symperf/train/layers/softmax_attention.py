@@ -128,8 +128,7 @@ class SoftmaxAttention(AttentionCore):
             norm = of(self.path(f"query_key_norm/{phase}"), n)
         rotary = None
         if self.architecture.positions == "rotary" and not (norm and self.structure.compiled):
-            traffic, work = ew.rotary_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["rotary"]
-            rotary = self.kernels.stream(self.path(f"rotary/{phase}"), traffic, n, work)
+            rotary = self.layer.rotary_of(self.path(f"rotary/{phase}"), n)
         return sequence(rotary, norm) if backward else sequence(norm, rotary)
 
 

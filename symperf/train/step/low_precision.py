@@ -6,6 +6,7 @@ The step is built in 16 bits, and then its operations are replaced: a linear lay
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...formulas.kernels import elementwise, matmul, roofline
@@ -92,7 +93,7 @@ class Lowered:
         time = aligned_time(self.structure, time, (rows, columns, inner))
         if self.structure.products == "fp8":
             time = time.xreplace({matrix_efficiency: fp8_efficiency})
-        made = Op(op.path, time, Demand(op.demand.flops, traffic), op.shape)
+        made = replace(op, time=time, demand=Demand(op.demand.flops, traffic))
         if weights:
             return made
         arrived = reads_arrivals(self.structure, op.path)
@@ -114,4 +115,4 @@ def sixteen(op: Op) -> Op:
     """An operation at the 16-bit rate."""
     if not op.time.has(matrix_rate):
         return op
-    return Op(op.path, op.time.xreplace({matrix_rate: attention_rate}), op.demand, op.shape, op.summed)
+    return replace(op, time=op.time.xreplace({matrix_rate: attention_rate}))

@@ -44,7 +44,7 @@ def host_work(node: Node) -> tuple[Any, Any]:
     kernels, calls = [], []
     for path, leaf in terms(node).items():
         if isinstance(leaf, Op) and leaf.demand.message_bytes == 0:
-            kernels.append(counts[path])
+            kernels.append(counts[path] * leaf.launches)
         elif isinstance(leaf, Op):
             calls.append(counts[path] * above_one(leaf.ranks))
     return sympy.Add(*kernels), sympy.Add(*calls)

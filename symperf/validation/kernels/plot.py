@@ -9,6 +9,7 @@ import numpy as np
 
 from ...common.errors import InputError
 from ...common.extras import import_extra
+from ...common.pictures import write_plain
 
 if TYPE_CHECKING:
     from .score import Scores
@@ -55,6 +56,7 @@ def draw(scores: Scores, suffix: str) -> bytes:
         figure.legend(marks, operations, loc="outside lower center", ncol=2 * columns, fontsize="small", frameon=False)
         out = io.BytesIO()
         metadata = {"Date": None} if suffix == "svg" else {"Software": None}
+        write_plain(figure)
         figure.savefig(out, format=suffix, dpi=120, metadata=metadata)
     return out.getvalue()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ...common.cells import csv_cell, markdown_cell
 from .rows import Group
 from .score import ARRAYS, SIZES, Rows
 
@@ -130,11 +131,13 @@ def markdown(scores: Scores) -> str:
     head = (*HEADS, *MEDIANS)
     lines = [f"{total(scores)}.", "", f"| {' | '.join(head)} |"]
     lines.append("|" + "---|" * TEXTS + "---:|" * (len(head) - TEXTS))
-    lines += [f"| {' | '.join(_cells(entry))} |" for entry in _scored(scores)]
+    lines += [f"| {' | '.join(map(markdown_cell, _cells(entry)))} |" for entry in _scored(scores)]
     left = _reasons(scores)
     if left:
         lines += ["", "| operation | rows | reason |", "|---|---:|---|"]
-        lines += [f"| {operation} | {count:,} | {reason} |" for operation, reason, count in left]
+        lines += [
+            f"| {markdown_cell(operation)} | {count:,} | {markdown_cell(reason)} |" for operation, reason, count in left
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -145,9 +148,9 @@ def as_csv(scores: Scores) -> str:
     names = ("device", "software", "operation", "format")
     writer.writerow((*names, "use", "kernel", "measured_s", "predicted_s", "error", "intensity"))
     for group, rows in scores.items():
-        texts = [getattr(group, name) for name in names]
+        texts = [csv_cell(getattr(group, name)) for name in names]
         columns = (rows.shapes, rows.test, rows.measured, rows.predicted, rows.errors, rows.intensity)
         for shape, test, measured, predicted, error, intensity in zip(*columns, strict=True):
             numbers = (f"{measured:.6g}", f"{predicted:.6g}", f"{error:.4f}", f"{intensity:.4g}")
-            writer.writerow((*texts, USES[int(test)], shape, *numbers))
+            writer.writerow((*texts, USES[int(test)], csv_cell(shape), *numbers))
     return out.getvalue()

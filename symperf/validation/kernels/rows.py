@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ...common.errors import InputError, quote
+from ...common.system_errors import cause
 from . import faults
 from .formats import LeftOutError, software_of, system_of
 from .table import ENDINGS, Columns, read
@@ -52,7 +53,7 @@ def tables_in(folder: Path) -> list[Path]:
     try:
         found = sorted(path for path in folder.iterdir() if path.suffix in ENDINGS and path.is_file())
     except OSError as error:
-        raise InputError(f"kernels: {quote(str(folder))}: cannot be read: {error.strerror}") from None
+        raise InputError(f"kernels: {quote(str(folder))}: cannot be read: {cause(error)}") from None
     if not found:
         raise InputError(
             f"kernels: {quote(str(folder))}: holds no table, expected files such as gemm.parquet or gemm.csv"

@@ -7,6 +7,7 @@ without a loop over them. What is wrong with a file is one line with its name.
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
@@ -16,6 +17,8 @@ import numpy as np
 
 from ...common.errors import InputError, nearest, quote
 from ...common.extras import import_extra
+from ...common.files import open_input
+from ...common.system_errors import cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -142,7 +145,7 @@ def _coded(found: Sequence[object]) -> Texts:
 
 def _csv(path: Path, columns: Columns) -> Iterator[Batch]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as opened:
+        with io.TextIOWrapper(open_input(path), encoding="utf-8-sig", newline="") as opened:
             reader = csv.reader((line[:LONGEST_FIELD] for line in opened), strict=True)
             header = [name.strip() for name in next(reader, [])]
             present = _checked(header, columns, path.name)
@@ -150,7 +153,7 @@ def _csv(path: Path, columns: Columns) -> Iterator[Batch]:
             while lines := list(islice(rows, BATCH)):
                 yield _batch(lines, header, present, columns, path.name)
     except OSError as error:
-        raise InputError(f"{path.name}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{path.name}: cannot be read: {cause(error)}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path.name}: is not UTF-8, expected a CSV file in UTF-8") from None
     except csv.Error as error:
