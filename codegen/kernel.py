@@ -17,7 +17,7 @@ from .bytecode import Bytecode, bytecode_machine
 from .evaluate import evaluate, outputs_at
 from .generated import GeneratedNest
 from .loop_nest import LoopNest, choose_loop_nest, schedule
-from .passes import choose_order, fold, prune, strength_reduce
+from .passes import choose_order, fold, masks, prune, strength_reduce
 from .printers.numba import place_instructions, render
 from .reassociate import reassociate
 from .reduce import BestPoints
@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-SMALL = 2_000_000
-"""Points up to which loading machine code takes longer than NumPy."""
-MODERATE = 50_000_000
-"""Points up to which generating it does."""
+LOADING = 0.7
+"""Seconds to load machine code that is there, with all that runs it; this and the next, on one core of two (2026)."""
+COMPILING, PER_INSTRUCTION = 1.5, 2.3e-3
+"""Seconds to make it: in any case, and for each instruction."""
+PER_POINT, PER_DISPATCH, PER_OPERATION = 4e-8, 1.1e-10, 0.9e-9
+"""Seconds of NumPy: to look at a point; its share of a block's calls, for each instruction; to compute a value."""
 LOADED = 20_000
 """Points up to which NumPy is as fast where machine code is loaded already."""
 TABLE_SIZE = 20_000
@@ -49,9 +51,17 @@ CONSTRAINTS = 254
 """At most so many: the reason of a point is a byte."""
 
 
-def best_tier(points: int, cached: bool) -> str:
-    """The fastest back end, "numpy" or "numba", given whether the machine code is there already."""
-    return "numba" if points > (SMALL if cached else MODERATE) else "numpy"
+def best_tier(points: int, operations: int, instructions: int, cached: bool) -> str:
+    """The back end that answers first, "numpy" or "numba"; the run of machine code is little beside making it.
+
+    Args:
+        points: of the grid.
+        operations: values to compute in all: each at the points of the axes that it depends on.
+        instructions: of the program.
+        cached: whether the machine code is there already.
+    """
+    in_numpy = points * (PER_POINT + PER_DISPATCH * instructions) + PER_OPERATION * operations
+    return "numba" if in_numpy > (LOADING if cached else COMPILING + PER_INSTRUCTION * instructions) else "numpy"
 
 
 class GridKernel:
@@ -169,7 +179,7 @@ class GridKernel:
         if tier == "numpy" or (tier is None and points <= LOADED):
             return self._run_on_numpy(columns, values)
         generated = self._generate(self._choose_program(columns, values), nest, sizes, block)
-        if tier is None and self._choose_tier(points, generated) == "numpy":
+        if tier is None and self._choose_tier(sizes, generated) == "numpy":
             return self._run_on_numpy(columns, values)
         return self._run_on_numba(generated, columns, values, threads or default_threads(points))
 
@@ -198,10 +208,22 @@ class GridKernel:
         signed = any(v < 0 for v in scalars.values()) or any(c.min() < 0 for c in columns.values())
         return self.loop_program if signed else self.loop_program_nonnegative
 
-    def _choose_tier(self, points: int, generated: GeneratedNest) -> str:
-        if points > LOADED and generated.has_run:
+    def _choose_tier(self, sizes: Mapping[str, int], generated: GeneratedNest) -> str:
+        if generated.has_run:
             return "numba"
-        return best_tier(points, points > SMALL and generated.is_cached())
+        program = generated.body.program
+        cost = prod(sizes.values()), self._count_operations(program, sizes), len(program)
+        return best_tier(*cost, best_tier(*cost, True) == "numba" and generated.is_cached())
+
+    @staticmethod
+    def _count_operations(program: Program, sizes: Mapping[str, int]) -> int:
+        """The values to compute over a grid, if each is computed at the points that it depends on."""
+        axes = tuple(sizes)
+        volume = [prod(sizes[axis] for k, axis in enumerate(axes) if mask >> k & 1) for mask in range(1 << len(axes))]
+        kinds = (operation for operation, *_ in program.instructions)
+        return sum(
+            volume[m] for o, m in zip(kinds, masks(program, axes), strict=True) if o not in ("input", "constant")
+        )
 
     def _generate(self, program: Program, nest: LoopNest, sizes: Mapping[str, int], block: int | None) -> GeneratedNest:
         tabled = {axis for axis in nest.outer if sizes[axis] <= TABLE_SIZE}
