@@ -36,13 +36,15 @@ class GeneratedNest:
         body: its statements.
         text: of the module.
         store: where it is kept.
+        about: what is kept of it, to be shown.
     """
 
-    def __init__(self, body: KernelBody, text: str, store: Store) -> None:
+    def __init__(self, body: KernelBody, text: str, store: Store, about: dict[str, Any]) -> None:
+        self.about = about
         self.body = body
         self.text = text
         self.store = store
-        self.key = f"compiled-{digest(text)}"
+        self.key = digest("compiled", text)
         self._function: Any = None
 
     @property
@@ -126,4 +128,4 @@ class GeneratedNest:
         run_boxes(boxes(sizes, grains, most), work, len(states))
         if not self.has_run:
             _run.add((self.store.folder, self.key))
-            self.store.save(self.key, {"rows": self.body.rows})
+            self.store.save(self.key, {"rows": self.body.rows, **self.about})
