@@ -23,6 +23,7 @@ CASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "list": (("list", "systems"), ("list", "symbols"), ("list", "models")),
     "cite": (("cite", *TRAIN),),
     "cache": (("cache",),),
+    "completion": (("completion", "bash"),),
     "sweep": (("sweep", "@/s.toml", "-o", "@/out.csv", "--overwrite"),),
     "derive": (("derive", *TRAIN),),
     "formulas": (("formulas", "ring_all_reduce_time"),),

@@ -1,0 +1,35 @@
+"""`symperf completion`, `doctor` and `mcp`: what stands around the program."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from ...common.errors import nearest, quote
+
+if TYPE_CHECKING:
+    from . import Verb
+
+SHELLS = ("bash", "zsh", "fish")
+HOW = """\
+for one session  eval "$(symperf completion bash)"            and so in zsh; in fish: symperf completion fish | source
+for all          add that line to ~/.bashrc, ~/.zshrc or ~/.config/fish/config.fish"""
+
+
+def add(verb: Verb) -> None:
+    """Add the verbs."""
+    completion = verb(
+        "completion",
+        "What a shell needs to complete verbs, flags, and the names of models, systems and software.",
+        "symperf completion bash",
+        "completion",
+    )
+    completion.epilog = f"{HOW}\n\n{completion.epilog}"
+    completion.add_argument("shell", type=shell, metavar="SHELL", help=" or ".join(SHELLS))
+
+
+def shell(text: str) -> str:
+    """One of the shells that are known."""
+    if text not in SHELLS:
+        raise argparse.ArgumentTypeError(f"found {quote(text)}, expected {' or '.join(SHELLS)}{nearest(text, SHELLS)}")
+    return text
