@@ -24,6 +24,7 @@ CASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "cite": (("cite", *TRAIN),),
     "cache": (("cache",),),
     "completion": (("completion", "bash"),),
+    "doctor": (("doctor",),),
     "sweep": (("sweep", "@/s.toml", "-o", "@/out.csv", "--overwrite"),),
     "derive": (("derive", *TRAIN),),
     "formulas": (("formulas", "ring_all_reduce_time"),),

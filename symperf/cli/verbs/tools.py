@@ -26,6 +26,12 @@ def add(verb: Verb) -> None:
     )
     completion.epilog = f"{HOW}\n\n{completion.epilog}"
     completion.add_argument("shell", type=shell, metavar="SHELL", help=" or ".join(SHELLS))
+    verb(
+        "doctor",
+        "What is installed here, and what of it is slow or missing: packages, the cache, compilers, GPUs.",
+        "symperf doctor",
+        "doctor",
+    )
 
 
 def shell(text: str) -> str:
