@@ -122,9 +122,11 @@ def discard_output() -> None:
 
 def tell_cache_fault() -> None:
     """A line on standard error where the cache folder was wanted and is refused: all else works, but slowly."""
-    if (artefacts := sys.modules.get("symperf.common.artefacts")) is None:
+    if "symperf.common.artefacts" not in sys.modules:
         return
-    if fault := artefacts.cache_fault():
+    from ..common.artefacts import cache_fault
+
+    if fault := cache_fault():
         write_error(f"note: {fault}")
 
 
