@@ -106,13 +106,13 @@ def words() -> Words:
 
 
 def _about(parser: Parser) -> str:
-    return _line(parser.description or "")
+    return line(parser.description or "")
 
 
-def _line(text: str) -> str:
+def line(text: str) -> str:
     """The first clause of a text, short enough to stand beside others.
 
-    >>> _line("a catalogue name; or the path of a file"), _line("100%% (default 1)")
+    >>> line("a catalogue name; or the path of a file"), line("100%% (default 1)")
     ('a catalogue name', '100% (default 1)')
     """
     clause = text.replace("%%", "%").partition("; ")[0].removesuffix(".")
@@ -120,15 +120,15 @@ def _line(text: str) -> str:
 
 
 def _slot(verb: str, action: argparse.Action) -> Slot:
-    listed, path = _values(verb, action)
+    listed, path = values_of(verb, action)
     flags = tuple(action.option_strings)
     takes = action.nargs != 0
     name = str(action.metavar or action.dest.rstrip("_").replace("_", "-")) if takes else ""
     optional = bool(flags) and action.nargs == "?"
-    return Slot(flags, name, _line(action.help or ""), listed, path, optional, action.nargs == "+")
+    return Slot(flags, name, line(action.help or ""), listed, path, optional, action.nargs == "+")
 
 
-def _values(verb: str, action: argparse.Action) -> tuple[str, bool]:
+def values_of(verb: str, action: argparse.Action) -> tuple[str, bool]:
     """The list of the values of an option or a place, and whether they may be paths."""
     if action.nargs == 0:
         return "", False

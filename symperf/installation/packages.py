@@ -23,6 +23,7 @@ EXTRAS = {
     "book": "formulas --html",
     "calibrate": "calibrate",
     "dask": "search and sweep --dask",
+    "mcp": "mcp",
     "hf": "inspect --check, measure",
     "plot": "--plot",
     "sweep": "sweep into .nc, .zarr and .parquet",

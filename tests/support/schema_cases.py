@@ -25,6 +25,7 @@ CASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "cache": (("cache",),),
     "completion": (("completion", "bash"),),
     "doctor": (("doctor",),),
+    "mcp": (("mcp", "--verbs", "inspect,search"),),
     "sweep": (("sweep", "@/s.toml", "-o", "@/out.csv", "--overwrite"),),
     "derive": (("derive", *TRAIN),),
     "formulas": (("formulas", "ring_all_reduce_time"),),

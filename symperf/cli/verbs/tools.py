@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ...common.errors import nearest, quote
+from ..flags import number
 
 if TYPE_CHECKING:
     from . import Verb
@@ -32,6 +33,16 @@ def add(verb: Verb) -> None:
         "symperf doctor",
         "doctor",
     )
+    mcp = verb(
+        "mcp",
+        "Serves the verbs as tools of an assistant (Model Context Protocol, over standard input and output).",
+        "symperf mcp --verbs train,infer,search",
+        "mcp",
+    )
+    mcp.epilog = f"With --json it prints the tools instead. Needs symperf[mcp].\n\n{mcp.epilog}"
+    mcp.add_argument("--verbs", metavar="NAMES", help="those that are tools, with commas between (default: all)")
+    mcp.add_argument("--write", action="store_true", help="let tools write files, and verbs be tools that must")
+    mcp.add_argument("--seconds", type=number, default=600.0, metavar="N", help="that one call may take (default 600)")
 
 
 def shell(text: str) -> str:
