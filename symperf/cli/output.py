@@ -134,4 +134,4 @@ def write_error(text: str) -> None:
     """One line on standard error; characters that would break or hide it are written as escapes."""
     if sys.stderr is not None:
         line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-        print(f"symperf: {line}", file=sys.stderr)
+        sys.stderr.write(f"symperf: {line}\n")  # one write, which other processes' lines do not break
