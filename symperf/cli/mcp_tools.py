@@ -26,7 +26,7 @@ READS = ("data", "framework_file", "kernels", "lengths", "trace")
 """Options that read files."""
 ELSEWHERE = ("dask", "dask_tls")
 """Options that have other machines compute."""
-FORMS = ("c", "fragment", "help", "js", "json", "latex", "python", "unicode", "width")
+FORMS = ("bars", "c", "fragment", "help", "js", "json", "latex", "python", "unicode", "width")
 """Options of how an answer is printed: a tool answers with JSON."""
 TYPES = {whole: "integer", number: "number"}
 

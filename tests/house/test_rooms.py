@@ -49,7 +49,8 @@ ALLOWED = {
     "calibration.kernels": "calibration common infer systems validation.kernels",
     "timeline": "common evaluation infer operations plans runs serve train train.memory train.step",
     "report": (
-        "common evaluation infer models plan_search plan_search.inference plans runs serve spending systems train"
+        "analysis common evaluation infer models plan_search plan_search.inference plans runs serve spending systems "
+        "train"
     ),
     "cli": (
         "analysis book calibration calibration.kernels checking common derive evaluation export frameworks infer "
