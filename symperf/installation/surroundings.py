@@ -63,8 +63,11 @@ def cache() -> Check:
         folder = cache_folder()
         if fault := cache_fault():
             return Check("cache", "slow", f"{fault}: every process compiles anew", _cache_remedy(folder))
-        store = Store(folder)
-        entries, free = store.entries(), shutil.disk_usage(_existing(folder)).free
+        store, place = Store(folder), _existing(folder)
+        if not os.access(place, os.W_OK):
+            found = f"{folder} cannot be made, as '{place}' is not yours to write: every process compiles anew"
+            return Check("cache", "slow", found, _cache_remedy(folder))
+        entries, free = store.entries(), shutil.disk_usage(place).free
     except (OSError, ValueError, ImportError) as error:
         return Check("cache", "fault", f"cannot be looked at: {cause(error)}", "SYMPERF_CACHE names another folder")
     total = sum(entry.bytes for entry in entries)

@@ -116,6 +116,10 @@ def test_the_cache_by_its_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("SYMPERF_CACHE", str(folder))
     assert surroundings.cache().state == "slow"
     assert "0 entries" in surroundings.cache().found
+    with monkeypatch.context() as patch:
+        patch.setattr(surroundings.os, "access", lambda *_: False)
+        assert f"cannot be made, as '{tmp_path}' is not yours to write" in surroundings.cache().found
+        assert surroundings.cache().remedy.startswith("SYMPERF_CACHE=FOLDER")
     folder.mkdir(parents=True, mode=0o700)
     (folder / f"{'0' * 40}.json").write_text("x")
     assert surroundings.cache().state == "fine"
