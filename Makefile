@@ -2,7 +2,7 @@
 PYTHON ?= .venv/bin/python
 TESTS ?= tests symperf
 
-.PHONY: help setup lint format types test quick nightly docs bench smoke same-answers audit sbom ci
+.PHONY: help setup lint format types test quick nightly docs bench smoke same-answers audit sbom package ci
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1: /p' Makefile
@@ -53,6 +53,9 @@ audit: ## known faults of what is installed, and patterns of unsafe code (pip in
 
 sbom: ## the bill of materials of a release, sbom.json (pip install pip-audit)
 	$(PYTHON) -m pip_audit --skip-editable --format cyclonedx-json --output sbom.json
+
+package: ## the sdist and the wheel in dist/, checked and run (pip install build twine)
+	PYTHON=$(PYTHON) .ci/package
 
 ci: ## what CI does, in a clean environment
 	.ci/run

@@ -62,10 +62,23 @@ def columns(*, file: bool = False) -> int:
     """
     if (asked := _ASKED.get()) is not None:
         return asked
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    if file or not (terminal or os.environ.get("COLUMNS", "").isdigit()):
+    if file or not (is_terminal() or os.environ.get("COLUMNS", "").isdigit()):
         return PIPE
     return max(shutil.get_terminal_size((PIPE, 24)).columns, NARROWEST)
+
+
+def is_terminal() -> bool:
+    """Whether a person reads standard output as it comes."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def can_print(characters: str) -> bool:
+    """Whether the encoding of standard output has these characters."""
+    try:
+        characters.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except (UnicodeError, LookupError):
+        return False
+    return True
 
 
 @contextlib.contextmanager
@@ -77,7 +90,7 @@ def console() -> Iterator[Console]:
     """
     from rich.console import Console as _Console
 
-    terminal = sys.stdout is not None and sys.stdout.isatty()
+    terminal = is_terminal()
     text = io.StringIO()
     made = _Console(
         file=text,
