@@ -1,0 +1,175 @@
+"""What a page knows, as plain data: kinds of runs with their instructions, cases, symbols and rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..codegen.program import OPERATIONS
+from ..common.fingerprint import constants_version
+from ..common.version import VERSION
+from ..formulas.language.symbols import SYMBOLS
+from ..spending.prices import rent_of
+from ..spending.program import bill_program
+from .pool import RULE, Pool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..models.model import Model
+    from ..systems.system import System
+    from .cases import Case, Form, Kind
+
+ENERGIES = ("matrix", "vector", "memory", "l2", "scale_up", "scale_out")
+WIDE = f"{RULE}wide_rate", f"{RULE}in_wide_rate"
+"""The 16-bit rate of products in another format, and 1 where they are in another."""
+
+
+class Texts:
+    """Texts by number, each once."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, int] = {}
+
+    def place(self, text: str) -> int:
+        """The number of a text."""
+        return self.places.setdefault(text, len(self.places))
+
+
+def page_data(kinds: Sequence[Kind], models: Sequence[Model], systems: Sequence[System]) -> dict[str, Any]:
+    """All of it."""
+    texts = Texts()
+    made = [_Packed(kind, systems, texts).data() for kind in kinds]
+    return {
+        "version": VERSION,
+        "constants": constants_version(),
+        "operations": list(OPERATIONS),
+        "models": [model.name for model in models],
+        "systems": [system.name for system in systems],
+        "kinds": made,
+        "texts": list(texts.places),
+    }
+
+
+class _Packed:
+    """One kind of run, packed."""
+
+    def __init__(self, kind: Kind, systems: Sequence[System], texts: Texts) -> None:
+        self.kind, self.systems, self.texts, self.pool = kind, systems, texts, Pool()
+        named: dict[str, str | int] = dict(kind.named)
+        self.given: dict[str, int] = {}
+        for name, node in kind.derived.items():
+            self.given[name] = named[name] = self.pool.expression(node, named)
+        self.named = named
+
+    def data(self) -> dict[str, Any]:
+        """All of it, as plain data."""
+        kind = self.kind
+        keys = {key: place for place, key in enumerate(kind.forms)}
+        structures = [self._structure(form) for form in kind.forms.values()]
+        rules = [[self.pool.expression(rule.tree, self.named), rule.name, rule.message] for rule in kind.rules]
+        symbols = {name: place for place, name in enumerate(self.pool.symbols())}
+        bases: dict[tuple[int, ...], dict[str, tuple[float, str]]] = {}
+        cases = []
+        for places, case in kind.cases.items():
+            values = self._values(case, places)
+            base = bases.setdefault(places[:2], values) if case.structure else {}
+            changed = {n: pair for n, pair in values.items() if n in symbols and base.get(n) != pair or base is values}
+            cases.append(
+                {
+                    "structure": keys.get(case.structure, -1),
+                    "values": self._bound({n: pair for n, pair in changed.items() if n in symbols}, symbols),
+                    **({"words": dict(case.words)} if case.structure and base is values else {}),
+                    **({"reason": case.reason} if case.reason else {}),
+                    **({"schedule": case.words["schedule"]} if "schedule" in case.words else {}),
+                }
+            )
+        return {
+            "name": kind.name,
+            "choices": [
+                {"name": c.name, "sentence": c.sentence, "values": list(c.values), "start": c.start}
+                for c in kind.choices
+            ],
+            "numbers": [self._number(each) for each in kind.numbers],
+            "flags": dict(kind.flags),
+            "cases": cases,
+            "structures": structures,
+            "rules": rules,
+            "symbols": [self._symbol(name) for name in symbols],
+            "pool": self.pool.packed(),
+        }
+
+    def _structure(self, form: Form) -> dict[str, Any]:
+        program, place = form.compiled.program, self.texts.place
+        at = self.pool.add(program, self.given)
+        outputs = {name: at[position] for name, position in program.outputs.items()}
+        one, emit = self.pool.builder.emit("constant", 1.0), self.pool.builder.emit
+        wide, flag = (emit("input", name) for name in WIDE)
+        # Energy of a FLOP is that in 16 bits by the ratio of the rates, which is 1 where products are in 16 bits.
+        ratio = emit("multiply", flag, emit("divide", wide, emit("input", "matrix_rate")))
+        energy = emit("multiply", emit("input", "matrix_energy"), emit("add", ratio, emit("subtract", one, flag)))
+        whole = emit("input", "matrix_energy")
+        given = {**self.given, "busy_time": outputs["time"], "matrix_energy": energy, "attention_energy": whole}
+        spent = self.pool.add(form.spending, given)
+        outputs |= {n: spent[p] for n, p in form.spending.outputs.items() if n.startswith(("energy/", "work/"))}
+        bill = bill_program()
+        paid = self.pool.add(bill, {"busy_time": outputs["time"], "devices": outputs["devices"]})
+        outputs["rented_cost"] = paid[bill.outputs["rented_cost"]]
+        return {
+            "outputs": [number for name, position in outputs.items() for number in (place(name), position)],
+            "terms": [
+                number
+                for term in form.compiled.terms
+                for number in (place(term.path), at[program.lets[term.path]], int(term.idle))
+            ],
+        }
+
+    def _values(self, case: Case, places: Sequence[int]) -> dict[str, tuple[float, str]]:
+        if not case.structure:
+            return {}
+        system = self.systems[places[1]]
+        found = dict.fromkeys(self.pool.symbols(), (0.0, "not used")) | case.values()
+        rates = system.matrix_rates
+        wide = next((name for name in ("bf16", "fp16") if name in rates), None)
+        rate = 0.0 if wide is None else rates[wide].value
+        other = float(wide is not None and rate != case.bound["matrix_rate"][0])
+        quantities = system.quantities
+        energies = {n: (q.value, q.source) for n, q in quantities.items() if n.endswith("_energy") or n == "power"}
+        rent, told = rent_of(system), any(f"{name}_energy" in quantities for name in ENERGIES)
+        return (
+            found
+            | {WIDE[0]: (rate or 1.0, ""), WIDE[1]: (other, "")}
+            | energies
+            | ({} if rent is None else {"price_per_hour": (rent.value, rent.source)})
+            | {f"{RULE}told": (float(told), "")}
+        )
+
+    def _bound(self, values: Mapping[str, tuple[float, str]], symbols: Mapping[str, int]) -> list[float]:
+        return [
+            number
+            for name, (value, source) in values.items()
+            for number in (symbols[name], int(value) if value == int(value) else value, self.texts.place(source))
+        ]
+
+    def _number(self, each: Any) -> dict[str, Any]:
+        return {
+            **{name: getattr(each, name) for name in ("name", "group", "start", "low", "high", "whole")},
+            "degrees": list(each.degrees),
+            "follows": list(each.follows),
+        }
+
+    def _symbol(self, name: str) -> dict[str, Any]:
+        entry = SYMBOLS.find(name)
+        if entry is None:
+            return {"name": name}
+        return {
+            "name": name,
+            "sentence": entry.sentence,
+            "unit": str(entry.dimension),
+            **({"resource": entry.resource} if entry.resource else {}),
+        }
+
+
+def resources_of(names: Iterable[str]) -> dict[str, str]:
+    """The resource of each symbol that is a rate or a latency."""
+    found = {name: SYMBOLS.find(name) for name in names}
+    return {name: entry.resource for name, entry in found.items() if entry is not None and entry.resource}
