@@ -83,7 +83,7 @@ class Numbered:
         high: largest value.
         whole: whether it takes whole numbers alone.
         degrees: the values that it offers, where it offers some.
-        follows: inputs that take its value too.
+        follows: inputs that take its value too, by the places of model, system and format.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Numbered:
     high: float
     whole: bool = False
     degrees: tuple[int, ...] = ()
-    follows: tuple[str, ...] = ()
+    follows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,7 @@ class Kind:
         derived: symbols that follow from others, in the grammar over names that rules know.
         named: the inputs that names of rules stand for.
         numbers: the controls of numbers.
-        flags: what a command line has beside them.
-        software: whether answers are those of a serving software, whose memory rule is `needed`.
+        flags: what a command line has beside them: fields of the plan, and options.
     """
 
     name: str

@@ -13,7 +13,7 @@ from ..spending.program import bill_program
 from .pool import RULE, Pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..models.model import Model
     from ..systems.system import System
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 ENERGIES = ("matrix", "vector", "memory", "l2", "scale_up", "scale_out")
 WIDE = f"{RULE}wide_rate", f"{RULE}in_wide_rate"
 """The 16-bit rate of products in another format, and 1 where they are in another."""
+
+TOLD = f"{RULE}told"
+"""1 where a system tells energies of FLOPs and bytes, and not a power alone."""
+READ = ("memory_capacity", "power", "price_per_hour", TOLD)
+"""Inputs that a page reads whether or not an instruction does."""
 
 
 class Texts:
@@ -67,20 +72,21 @@ class _Packed:
         keys = {key: place for place, key in enumerate(kind.forms)}
         structures = [self._structure(form) for form in kind.forms.values()]
         rules = [[self.pool.expression(rule.tree, self.named), rule.name, rule.message] for rule in kind.rules]
+        for name in READ:
+            self.pool.builder.emit("input", name)
         symbols = {name: place for place, name in enumerate(self.pool.symbols())}
         bases: dict[tuple[int, ...], dict[str, tuple[float, str]]] = {}
         cases = []
         for places, case in kind.cases.items():
             values = self._values(case, places)
             base = bases.setdefault(places[:2], values) if case.structure else {}
-            changed = {n: pair for n, pair in values.items() if n in symbols and base.get(n) != pair or base is values}
+            changed = {n: pair for n, pair in values.items() if n in symbols and (base is values or base[n] != pair)}
             cases.append(
                 {
                     "structure": keys.get(case.structure, -1),
-                    "values": self._bound({n: pair for n, pair in changed.items() if n in symbols}, symbols),
+                    "values": self._bound(changed, symbols),
                     **({"words": dict(case.words)} if case.structure and base is values else {}),
                     **({"reason": case.reason} if case.reason else {}),
-                    **({"schedule": case.words["schedule"]} if "schedule" in case.words else {}),
                 }
             )
         return {
@@ -94,6 +100,7 @@ class _Packed:
             "cases": cases,
             "structures": structures,
             "rules": rules,
+            "derived": dict(self.given),
             "symbols": [self._symbol(name) for name in symbols],
             "pool": self.pool.packed(),
         }
@@ -140,7 +147,7 @@ class _Packed:
             | {WIDE[0]: (rate or 1.0, ""), WIDE[1]: (other, "")}
             | energies
             | ({} if rent is None else {"price_per_hour": (rent.value, rent.source)})
-            | {f"{RULE}told": (float(told), "")}
+            | {TOLD: (float(told), "")}
         )
 
     def _bound(self, values: Mapping[str, tuple[float, str]], symbols: Mapping[str, int]) -> list[float]:
@@ -154,7 +161,7 @@ class _Packed:
         return {
             **{name: getattr(each, name) for name in ("name", "group", "start", "low", "high", "whole")},
             "degrees": list(each.degrees),
-            "follows": list(each.follows),
+            "follows": {place: list(names) for place, names in each.follows.items()},
         }
 
     def _symbol(self, name: str) -> dict[str, Any]:
@@ -168,8 +175,3 @@ class _Packed:
             **({"resource": entry.resource} if entry.resource else {}),
         }
 
-
-def resources_of(names: Iterable[str]) -> dict[str, str]:
-    """The resource of each symbol that is a rate or a latency."""
-    found = {name: SYMBOLS.find(name) for name in names}
-    return {name: entry.resource for name, entry in found.items() if entry is not None and entry.resource}

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 DEGREES = {"tp": (1, 2, 4, 8, 16), "pp": (1, 2, 4), "ep": (1, 2, 4, 8, 16, 32)}
 """What a page offers of degrees that decide the form of an inference, or what its symbols are bound to."""
+ALONE = dict.fromkeys(("tp", "pp", "dp", "ep"), 1) | {"expert_tp": None}
+"""One device: figures of a system are bound alike however a run is laid out."""
 FORMATS = ("bf16", "fp8")
 """Formats of the products that a page offers, where the device has them."""
 WORK = ("batch", "prompt", "generate")
@@ -53,7 +55,7 @@ def inference_kind(
         InputError: the plan at first, or its work, cannot be, or a part of the plan that no page moves.
     """
     _refuse_parts(models, plan)
-    start = InferenceRun(models[0], systems[0], plan, **dict(zip(WORK, work, strict=True)), **options)
+    InferenceRun(models[0], systems[0], plan, **dict(zip(WORK, work, strict=True)), **options)
     formats = tuple(dict.fromkeys((plan.precision, *(f for f in FORMATS if f in systems[0].matrix_rates))))
     formats = tuple(f for f in formats if f != "bf16" or plan.precision is not None) or formats
     routed = any(model.architecture.routed for model in models)
@@ -69,19 +71,28 @@ def inference_kind(
     for places in itertools.product(*(range(len(choice.values)) for choice in choices)):
         fields = {c.name: c.values[at] for c, at in zip(choices[2:], places[2:], strict=True)}
         cases[places] = _case(models[places[0]], systems[places[1]], replace(plan, **fields), options, forms)
+    runs = {
+        f"{i}/{j}/{k}": InferenceRun(
+            model, system, replace(plan, **ALONE, precision=form), batch=1, prompt=1, generate=1, **options
+        )
+        for (i, model), (j, system), (k, form) in itertools.product(*map(enumerate, (models, systems, formats)))
+    }
     used = {name for form in forms.values() for name in form.compiled.program.inputs}
     numbers = (
         Numbered("dp", "plan", float(plan.dp), 1, 1e6, whole=True, degrees=tuple(sorted({plan.dp, *_powers(10)}))),
         Numbered("batch", "work", float(work[0]), 1, 65536, whole=True),
         Numbered("prompt", "work", float(work[1]), 1, 2**20, whole=True),
         Numbered("generate", "work", float(work[2]), 1, 2**17, whole=True),
-        *movable(start, used),
+        *movable(runs, used),
     )
     derived = {} if plan.micro_batch else {"micro_batch": number("max(batch // dp, 1)", ["batch", "dp"], "micro_batch")}
     heads = all(model.sizes["num_attention_heads"] for model in models)
     rules = (LENGTHS, *(rule for rule in RULES if heads or rule not in MODEL_RULES))
     named = {name: name for name in ("dp", *WORK)}
-    return Kind("infer", choices, cases, forms, rules, derived, named, numbers, dict(options))
+    told = {*(choice.name for choice in choices), "dp"}
+    fields = {n: v for n, v in vars(plan).items() if n not in told and v != FIELDS[n].default}
+    flags = {"plan": fields, "options": {name: value for name, value in options.items() if value is not None}}
+    return Kind("infer", choices, cases, forms, rules, derived, named, numbers, flags)
 
 
 def _powers(count: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
@@ -27,10 +28,15 @@ VARIED: dict[str, tuple[Any, ...]] = {
     "recompute": ("none", "selective", "full"),
     "sequence_parallel": (False, True),
     "zero": (0, 1, 2, 3),
-    "schedule": (None, "interleaved", "zero-bubble"),
+    "schedule": ("1f1b", "interleaved", "zero-bubble"),
     "attention": ("flash", "eager"),
 }
 """Fields of a plan whose values have forms of their own, and those that a page offers."""
+ALONE: dict[str, Any] = {
+    **dict.fromkeys(("tp", "pp", "dp", "cp", "ep", "vpp"), 1),
+    **{"sequence_parallel": False, "schedule": None, "micro_batch": 1, "expert_tp": None, "zero_shards": None},
+}
+"""One device: what a run binds of a system does not follow from how it is laid out."""
 DEGREES = tuple(2**power for power in range(13))
 WORK = ("batch", "sequence")
 
@@ -53,7 +59,7 @@ def training_kind(
     start = Run(models[0], systems[0], plan, batch=work[0], sequence=work[1])
     plan = start.plan
     now = {**vars(plan), "attention": start.structure.attention}
-    now["schedule"] = None if plan.schedule == "1f1b" else plan.schedule or ("interleaved" if plan.vpp > 1 else None)
+    now["schedule"] = plan.effective_schedule
     choices = [
         Choice("model", "what is trained", tuple(model.name for model in models), models[0].name),
         Choice("system", "what it runs on", tuple(system.name for system in systems), systems[0].name),
@@ -66,15 +72,20 @@ def training_kind(
     for places in itertools.product(*(range(len(choice.values)) for choice in choices)):
         fields = {c.name: c.values[at] for c, at in zip(choices[2:], places[2:], strict=True)}
         cases[places] = _case(models[places[0]], systems[places[1]], plan, fields, work, forms)
+    runs = {
+        f"{i}/{j}": Run(model, system, replace(plan, **ALONE), batch=1, sequence=1)
+        for (i, model), (j, system) in itertools.product(enumerate(models), enumerate(systems))
+    }
     used = {name for form in forms.values() for name in form.compiled.program.inputs}
     numbers = (
         *(_degree(name, plan, start.model) for name in ("tp", "pp", "dp", "ep", "vpp", "micro_batch")),
         *(_fraction(name, plan) for name in ("overlap_dp", "overlap_tp") if NUMBERS[name].symbol in used),
         Numbered("batch", "work", float(work[0]), 1, 65536, whole=True),
         Numbered("sequence", "work", float(work[1]), 1, 2**20, whole=True),
-        *movable(start, used),
+        *movable(runs, used),
     )
-    kept = [n for n in numbers if n.name != "ep" or start.model.architecture.routed]
+    routed = any(model.architecture.routed for model in models)
+    kept = tuple(each for each in numbers if each.name != "ep" or routed)
     free = {each.name for each in kept}
     derived = {
         field.symbol: field.stand_in
@@ -83,7 +94,9 @@ def training_kind(
     }
     derived |= {f.symbol: number(n, [n], n) for n, f in NUMBERS.items() if f.symbol != n and n in free}
     named = {name: name for name in (*(n for n in NUMBERS if n in free), *WORK)}
-    return Kind("train", tuple(choices), cases, forms, (*PLAN_RULES, *RUN_RULES), derived, named, tuple(kept))
+    told = {*free, *varied}
+    flags = {"plan": {n: v for n, v in vars(plan).items() if n not in told and v != FIELDS[n].default}, "options": {}}
+    return Kind("train", tuple(choices), cases, forms, (*PLAN_RULES, *RUN_RULES), derived, named, kept, flags)
 
 
 def _case(
