@@ -16,16 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 STATIC = Path(__file__).parent / "static"
-MODULES = ("tape", "model", "units", "dom", "state", "charts", "phase", "views", "main")
+MODULES = ("tape", "model", "units", "dom", "state", "charts", "phase", "controls", "views", "main")
 """Scripts in the order in which each stands behind all that it imports."""
-_IMPORT = re.compile(r'^import [^;]*?from "\./[a-z]+\.js";\n', re.MULTILINE | re.DOTALL)
-_EXPORT = re.compile(r"^export ", re.MULTILINE)
+_IMPORT = re.compile(r'^import \{ ([^}]*) \} from "\./([a-z]+)\.js";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
 _TITLE = "symperf explorer"
 
 
 def script(names: tuple[str, ...] = MODULES) -> str:
-    """Modules as one: imports between them fall away, as each stands behind what it imports."""
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", read(f"{name}.js"))) for name in names)
+    """Modules as one script: each a function of its own, which gives back what it exports."""
+    return "\n".join(_closed(name) for name in names)
+
+
+def _closed(name: str) -> str:
+    text = read(f"{name}.js")
+    exported = ", ".join(_EXPORT.findall(text))
+    body = _IMPORT.sub(r"const { \1 } = module_\2;\n", text).replace("\nexport ", "\n").removeprefix("export ")
+    return f"const module_{name} = (() => {{\n{body}return {{ {exported} }};\n}})();"
 
 
 def read(name: str) -> str:
@@ -44,7 +51,7 @@ def page(data: Mapping[str, Any]) -> str:
     """
     notice = f"uPlot:\n{read('vendor/uplot.LICENSE')}".replace("--", "- -")
     code = f'"use strict";\n(() => {{\n{script()}\n}})();\n'
-    worker = script(("tape", "model"))
+    worker = script(("tape", "worker"))
     # A script element ends at "</script", and "<!--" changes how it is read, wherever they stand.
     parts = [_inside(read("vendor/uplot.js")), _inside(code)]
     policy = "; ".join(
