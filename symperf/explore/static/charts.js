@@ -29,7 +29,7 @@ export function logTicks(low, high) {
 
 function axis(label, unit, log) {
   return {
-    label, stroke: tint, grid: { stroke: faint, width: 1 }, ticks: { stroke: faint, width: 1 }, labelSize: 22, size: 56,
+    label, stroke: tint, grid: { stroke: faint, width: 1 }, ticks: { stroke: faint, width: 1 }, labelSize: 20, labelGap: 4, size: (_, values, place) => (place === 0 ? 44 : Math.max(40, ...(values ?? []).map((text) => 12 + 7.2 * (text ?? "").length))),
     font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", space: 60,
     values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : unit === "%" ? percent(tick) : scaled(tick, unit, 2))),
     ...(log ? { splits: (chart, place) => {
@@ -63,7 +63,7 @@ export function curve(where, { xs, ys, x, y, bands, now, logX }) {
   };
   return new uPlot({
     ...size(where), legend: { show: true }, cursor: { drag: { setScale: false } },
-    scales: { x: { time: false, distr: logX ? 3 : 1 }, y: { distr: logY ? 3 : 1 } },
+    scales: { x: { time: false, distr: logX ? 3 : 1, range: () => [xs[0], xs[xs.length - 1]] }, y: { distr: logY ? 3 : 1 } },
     axes: [axis(x.label, x.unit, logX), axis(y.label, y.unit, logY)],
     series: [{ label: x.label, value: (_, v) => (v === null ? "" : scaled(v, x.unit)) },
       { label: y.label, stroke: tint, width: 2, points: { show: false }, value: (_, v) => (v === null ? "" : y.unit === "%" ? percent(v) : scaled(v, y.unit)) }],

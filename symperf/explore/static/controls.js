@@ -83,7 +83,7 @@ function slider(state, number, updates) {
     const value = own || number.group !== "system" ? valueOf(kind, state.config, name) : boundValue(kind, state.config, number);
     label.classList.toggle("moved", own);
     text.removeAttribute("aria-invalid");
-    if (document.activeElement !== text || own) text.value = String(value);
+    if (document.activeElement !== text || own) text.value = plain(value, 6);
     if (Number(range.value) !== at(value)) range.value = at(value);
     range.setAttribute("aria-valuetext", `${plain(value, 4)} ${unit}`.trim());
   });

@@ -1,5 +1,5 @@
 // A map over two symbols: a million points in a worker, whose text is made of the page's own.
-import { forward, gridSource, part } from "./tape.js";
+import { dependents, forward, gridSource, part } from "./tape.js";
 import { inputsOf, partOf } from "./model.js";
 
 export const SIDE = 1000;
@@ -25,11 +25,13 @@ export function startMap(kind, config, [x, y], code, told) {
   if (typeof Worker === "undefined") throw new Error("this browser runs no workers, which a map needs");
   const found = inputsOf(kind, config), { outputs } = kind.structures[found.structure];
   const time = outputs.get("time"), need = outputs.get(kind.name === "train" ? "reserved" : "needed");
-  const roots = [time, need, ...kind.rules.map(([position]) => position)];
+  const xInputs = placesMovedBy(kind, config, x), yInputs = placesMovedBy(kind, config, y);
+  const [xs, ys] = [axisValues(x, SIDE), axisValues(y, SIDE)];
+  // The configuration is legal, so that only rules that one of the two symbols decides are asked at each point.
+  const asked = dependents(kind.tape, new Set([...xInputs, ...yInputs]));
+  const roots = [time, need, ...kind.rules.map(([position]) => position).filter((position) => asked[position])];
   const tape = part(kind.tape, roots), own = partOf(kind, found.structure);
   const values = forward(tape, found.values);
-  const placesOf = (number) => placesMovedBy(kind, config, number);
-  const xInputs = placesOf(x), yInputs = placesOf(y), [xs, ys] = [axisValues(x, SIDE), axisValues(y, SIDE)];
   const source = gridSource(tape, values, new Set(xInputs), new Set(yInputs), roots.map((root) => tape.place[root]));
   const address = URL.createObjectURL(new Blob([code, "\nconst grid = ", source, ";\n"], { type: "text/javascript" }));
   const worker = new Worker(address);

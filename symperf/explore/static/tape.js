@@ -105,6 +105,16 @@ export function slopes(tape, values, seed, stop, found = new Float64Array(tape.c
   return found;
 }
 
+// 1 at each instruction that depends on one of some inputs.
+export function dependents({ code, first, second }, inputs) {
+  const found = new Uint8Array(code.length);
+  for (let at = 0; at < code.length; at += 1) {
+    if (code[at] === INPUT) found[at] = inputs.has(first[at]) ? 1 : 0;
+    else if (code[at] !== CONSTANT) found[at] = found[first[at]] | (UNARY.has(code[at]) ? 0 : found[second[at]]);
+  }
+  return found;
+}
+
 const TEXTS = {
   [LET]: "A", [ADD]: "A + B", [SUBTRACT]: "A - B", [MULTIPLY]: "A * B", [DIVIDE]: "A / B", [MAX]: "A >= B ? A : B",
   [MIN]: "A <= B ? A : B", [POWER]: "Math.pow(A, B)", [SQRT]: "Math.sqrt(A)", [LOG2]: "Math.log2(A)",
@@ -116,7 +126,7 @@ function literal(value) {
   return value < 0 || Object.is(value, -0) ? `(${text})` : text;
 }
 
-// Source of `function (xs, ys, roots)`: rows of results over a grid, an array for each root. What neither symbol
+// Source of a function of two lists of values: rows of results over a grid, an array for each root. What neither symbol
 // changes is a number in it, what one changes is computed once for each of its values, and the rest at each point.
 export function gridSource(tape, values, xInputs, yInputs, roots) {
   const { code, first, second } = tape;
@@ -147,8 +157,9 @@ export function gridSource(tape, values, xInputs, yInputs, roots) {
   }
   const out = roots.map((root, k) => `r${k}[j * n + i] = ${depends[root] === 1 ? `t${root}[i]` : text[root]};`);
   const made = roots.map((_, k) => `const r${k} = new Float64Array(n * ys.length);`);
-  return ["(xs, ys) => {", "const n = xs.length;", ...tables, ...made, "for (let i = 0; i < n; i += 1) {",
-    "const x = xs[i];", ...lines[1], "}", "for (let j = 0; j < ys.length; j += 1) {", "const y = ys[j];", ...lines[2],
-    "for (let i = 0; i < n; i += 1) {", ...lines[3], ...out, "}", "}",
+  // A row is a function of its own: called a thousand times it is compiled after a few.
+  return ["(xs, ys) => {", "const n = xs.length;", ...tables, ...made, "const column = (i, x) => {", ...lines[1], "};",
+    "const row = (j, y) => {", ...lines[2], "for (let i = 0; i < n; i += 1) {", ...lines[3], ...out, "}", "};",
+    "for (let i = 0; i < n; i += 1) column(i, xs[i]);", "for (let j = 0; j < ys.length; j += 1) row(j, ys[j]);",
     `return [${roots.map((_, k) => `r${k}`).join(", ")}];`, "}"].join("\n");
 }
