@@ -65,10 +65,12 @@ class Form:
     Attributes:
         compiled: its time and memory.
         spending: its work and energy.
+        called: formulas of each operation's time with their arguments in words, by path.
     """
 
     compiled: Compiled
     spending: Program
+    called: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,10 @@ from ..codegen.program import OPERATIONS
 from ..common.fingerprint import constants_version
 from ..common.version import VERSION
 from ..formulas.language.symbols import SYMBOLS
+from ..formulas.registry import load
 from ..spending.prices import rent_of
 from ..spending.program import bill_program
+from .formulas import told
 from .pool import RULE, Pool
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ def page_data(kinds: Sequence[Kind], models: Sequence[Model], systems: Sequence[
     """All of it."""
     texts = Texts()
     made = [_Packed(kind, systems, texts).data() for kind in kinds]
+    named = {name for kind in made for calls in kind["calls"] for name, _ in calls}
     return {
         "version": VERSION,
         "constants": constants_version(),
@@ -52,6 +55,7 @@ def page_data(kinds: Sequence[Kind], models: Sequence[Model], systems: Sequence[
         "systems": [system.name for system in systems],
         "kinds": made,
         "texts": list(texts.places),
+        "formulas": {name: told(formula) for name, formula in sorted(load().items()) if name in named},
     }
 
 
@@ -65,6 +69,7 @@ class _Packed:
         for name, node in kind.derived.items():
             self.given[name] = named[name] = self.pool.expression(node, named)
         self.named = named
+        self.calls: dict[tuple[tuple[str, str], ...], int] = {}
 
     def data(self) -> dict[str, Any]:
         """All of it, as plain data."""
@@ -100,6 +105,7 @@ class _Packed:
             "cases": cases,
             "structures": structures,
             "rules": rules,
+            "calls": [list(calls) for calls in self.calls],
             "derived": dict(self.given),
             "symbols": [self._symbol(name) for name in symbols],
             "pool": self.pool.packed(),
@@ -126,9 +132,17 @@ class _Packed:
             "terms": [
                 number
                 for term in form.compiled.terms
-                for number in (place(term.path), at[program.lets[term.path]], int(term.idle))
+                for number in (
+                    place(term.path),
+                    at[program.lets[term.path]],
+                    int(term.idle),
+                    self._calls(form.called.get(term.path, ())),
+                )
             ],
         }
+
+    def _calls(self, calls: Sequence[tuple[str, str]]) -> int:
+        return self.calls.setdefault(tuple(calls), len(self.calls))
 
     def _values(self, case: Case, places: Sequence[int]) -> dict[str, tuple[float, str]]:
         if not case.structure:
@@ -141,13 +155,13 @@ class _Packed:
         other = float(wide is not None and rate != case.bound["matrix_rate"][0])
         quantities = system.quantities
         energies = {n: (q.value, q.source) for n, q in quantities.items() if n.endswith("_energy") or n == "power"}
-        rent, told = rent_of(system), any(f"{name}_energy" in quantities for name in ENERGIES)
+        rent, tells = rent_of(system), any(f"{name}_energy" in quantities for name in ENERGIES)
         return (
             found
             | {WIDE[0]: (rate or 1.0, ""), WIDE[1]: (other, "")}
             | energies
             | ({} if rent is None else {"price_per_hour": (rent.value, rent.source)})
-            | {TOLD: (float(told), "")}
+            | {TOLD: (float(tells), "")}
         )
 
     def _bound(self, values: Mapping[str, tuple[float, str]], symbols: Mapping[str, int]) -> list[float]:

@@ -15,6 +15,7 @@ from ..plans.validity import MODEL_RULES, run_values
 from ..runs.inference_run import InferenceRun
 from ..spending.program import spending_program
 from .cases import Case, Choice, Form, Kind, Numbered
+from .formulas import called
 from .probe import movable
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _case(model: Model, system: System, plan: Plan, options: Mapping[str, Any], 
         return Case(reason=str(error))
     key = run.structure.key()
     if key not in forms:
-        forms[key] = Form(run.compiled, spending_program(run.structure))
+        forms[key] = Form(run.compiled, spending_program(run.structure), called(run.structure))
     known = run_values(run.plan, model.name, model.sizes, system, (1, 2)) | ALWAYS
     words = {name: str(known.pop(name)) for name in ("model", "system", "schedule")}
     ruled = {name: float(value) for name, value in known.items()}

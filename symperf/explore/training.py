@@ -16,6 +16,7 @@ from ..train.binding import bind
 from ..train.compile import compile_step
 from ..train.inputs import structure_of
 from .cases import Case, Choice, Form, Kind, Numbered
+from .formulas import called
 from .probe import movable
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _case(
         return Case(reason=str(error))
     key = structure.key()
     if key not in forms:
-        forms[key] = Form(compile_step(structure), spending_program(structure))
+        forms[key] = Form(compile_step(structure), spending_program(structure), called(structure))
     known = run_values(chosen, model.name, model.sizes, system, work)
     words = {name: str(known.pop(name)) for name in ("model", "system", "schedule")}
     ruled = {name: float(value) for name, value in known.items()}

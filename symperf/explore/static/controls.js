@@ -30,7 +30,7 @@ export function buildControls(where, state) {
   const slid = (name) => rest.filter((number) => number.group === name).map((number) => slider(state, number, updates));
   show(where, tabs, kindControl === null ? null : group("Question", [kindControl]), group("Work", slid("work")),
     group("Choices", [...chosen, ...counted, ...slid("plan")]),
-    el("details", { open: true }, el("summary", {}, "Hardware and efficiencies"), group("", slid("system"))));
+    el("details", { open: innerWidth > 900 }, el("summary", {}, "Hardware and efficiencies"), group("", slid("system"))));
   const update = () => updates.forEach((each) => each());
   update();
   return update;

@@ -29,3 +29,14 @@ export function table(caption, headings, rows) {
     el("tbody", {}, rows.map(([first, ...rest]) =>
       el("tr", {}, el("th", { scope: "row" }, first), rest.map((cell) => el("td", {}, cell))))));
 }
+
+// MathML of a tree of [name, attributes, children].
+const MATHML = "http://www.w3.org/1998/Math/MathML";
+export function math(tree) {
+  if (typeof tree === "string") return document.createTextNode(tree);
+  const [name, attributes, children] = tree;
+  return fill(document.createElementNS(MATHML, name), attributes, children.map(math));
+}
+
+// A path, which may be broken behind each slash.
+export const path = (text) => text.split("/").flatMap((part, k) => (k === 0 ? [part] : ["/", el("wbr"), part]));

@@ -4,10 +4,11 @@ import { byId, el, show } from "./dom.js";
 import { answer, readKinds, startOf } from "./model.js";
 import { commandLine, pythonCode, State } from "./state.js";
 import { words } from "./units.js";
-import { csvOf, drawHeadline, drawMap, drawMemory, drawOperations, drawRoofline, drawShares, drawSweep, drawSymbols, metricsOf } from "./views.js";
+import { csvOf, drawHeadline, drawLatency, drawMap, drawMemory, drawOperations, drawRoofline, drawShares, drawSweep, drawSymbols, metricsOf, readFormulas } from "./views.js";
 
 const json = (id) => JSON.parse(byId(id).textContent);
-const kinds = readKinds(json("data")), code = json("worker");
+const data = json("data"), kinds = readKinds(data), code = json("worker");
+readFormulas(data.formulas);
 let update = () => {}, built = "", open = null, swept = {}, waiting = 0;
 
 const say = (text) => { byId("said").textContent = text; };
@@ -48,15 +49,24 @@ function draw() {
     };
     drawOperations(kind, now, open, toggle);
     drawMemory(now);
-    drawRoofline(now);
-    drawSweep(kind, state.config, numberOf("x"), swept.metric.value);
     drawSymbols(kind, now);
   }
+  byId("latency").parentElement.hidden = now.reason !== "" || kind.name !== "infer";
   const address = `#${state.address()}`;
   if (location.hash !== address) history.replaceState(null, "", address);
   document.documentElement.dataset.drawn = String(performance.now() - began);
-  clearTimeout(waiting);
+  cancelAnimationFrame(waiting);
+  if (now.reason === "") waiting = requestAnimationFrame(() => drawCharts(kind, now));
   byId("phase").parentElement.hidden = now.reason !== "";
+}
+
+// What is drawn on a canvas: once for each frame, however often a slider moves in it.
+function drawCharts(kind, told) {
+  const began = performance.now();
+  drawRoofline(told);
+  drawSweep(kind, state.config, numberOf("x"), swept.metric.value);
+  if (kind.name === "infer") drawLatency(kind, state.config);
+  document.documentElement.dataset.charted = String(performance.now() - began);
 }
 
 const numberOf = (axis) => state.kind.numbers.find(({ name }) => name === swept[axis].value) ?? state.kind.numbers[0];

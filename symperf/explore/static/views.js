@@ -1,6 +1,6 @@
 // The views of an answer.
 import { curve, legend, roofline, stack } from "./charts.js";
-import { byId, el, show, table } from "./dom.js";
+import { byId, el, math, path, show, table } from "./dom.js";
 import { answer, largest } from "./model.js";
 import { axisValues, startMap, viridis } from "./phase.js";
 import { valueOf } from "./state.js";
@@ -65,9 +65,9 @@ export function drawOperations(kind, told, open, toggle) {
       { name: "waiting", value: rows.some(({ idle }) => idle) ? 1 : 0, text: "", colour: "#999999" }]),
     rows.map((row) => el("div", {},
       el("div", { class: "bar" },
-        el("button", { type: "button", class: "name", "aria-expanded": String(open === row.path), "data-path": row.path, onclick: () => toggle(row.path) }, row.path),
+        el("button", { type: "button", class: "name", "aria-expanded": String(open === row.path), "data-path": row.path, onclick: () => toggle(row.path) }, path(row.path)),
         el("div", { class: "rail", "aria-hidden": "true" }, el("div", { class: "fill", style: { width: `${100 * row.seconds / most}%`, background: row.idle ? "#999999" : colourOf(row.bound) } })),
-        el("span", { class: "told" }, `${seconds(row.seconds)}  ${percent(row.share)}`)),
+        el("span", { class: "told" }, `${seconds(row.seconds)} · ${percent(row.share)}`)),
       open === row.path ? detail(kind, told, row) : null)),
     hidden > 0 ? el("p", {}, `${hidden} operations beside them are hidden behind longer ones, or take no time.`) : null);
 }
@@ -77,7 +77,36 @@ function detail(kind, told, row) {
   const rows = [["bound", row.idle ? "waits for others" : words(row.bound ?? "nothing")], ["executions", plain(row.count, 6)],
     ["one of them", seconds(row.each)], ["FLOPs of one", scaled(row.flops, "FLOP")], ["bytes of memory of one", scaled(row.bytes, "B")],
     ["bytes of messages of one", scaled(row.message, "B")]];
-  return el("div", { class: "detail" }, table(row.path, ["what", "value"], row.idle ? rows.slice(0, 3) : rows));
+  return el("div", { class: "detail" }, table(row.path, ["what", "value"], row.idle ? rows.slice(0, 3) : rows),
+    row.calls.map(([name, given]) => formula(name, given)));
+}
+
+// A formula: its title, its equation, what stands for its parameters here, and its source.
+function formula(name, given) {
+  const told = formulas[name];
+  return el("div", { class: "formula" }, el("h3", {}, told.title, " ", el("code", {}, name)), el("p", {}, told.sentence),
+    told.math ? el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": `Equation of ${told.title}` }, told.math.map(math)) : el("pre", { tabindex: 0 }, told.lines.join("\n")),
+    given ? el("p", {}, "Here ", el("code", {}, given)) : null, el("p", { class: "unit" }, told.source));
+}
+
+let formulas = {};
+export function readFormulas(data) { formulas = data; }
+
+// Batches against each other: tokens a second and device over the time of a token, inference alone.
+export function drawLatency(kind, config) {
+  const where = byId("latency");
+  show(where);
+  const now = valueOf(kind, config, "batch"), replicas = valueOf(kind, config, "dp"), points = [];
+  for (let batch = replicas; batch <= 4096 * replicas; batch *= 2) {
+    const told = answer(kind, { ...config, numbers: { ...config.numbers, batch } }, { terms: false });
+    if (!told.reason && told.memory.fits) points.push([told.value("time_per_token"), told.value("tokens_per_s_per_device"), batch]);
+  }
+  if (points.length < 2) { show(where, el("p", {}, "No two batches fit in memory.")); return; }
+  points.sort(([one], [other]) => one - other);
+  const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
+  curve(where, { xs, ys, x: { label: "time per token", unit: "s" }, y: { label: "tokens/s per device", unit: "1" }, bands: [], now: NaN, logX: true });
+  where.append(el("details", {}, el("summary", {}, "The same as a table"), table(`Batches; now ${now}`, ["batch", "time per token", "tokens a second and device"],
+    points.map(([x, y, batch]) => [plain(batch), seconds(x), plain(y, 4)]))));
 }
 
 export function drawRoofline(told) {
@@ -99,6 +128,7 @@ export function drawSweep(kind, config, number, name) {
   const top = number.group === "work" ? Math.min(number.high, Math.max(1024, number.start * 64)) : number.high;
   const xs = number.degrees.length ? number.degrees.slice() : [...new Set(axisValues({ ...number, high: top }, 240))];
   const at = (x) => answer(kind, { ...config, numbers: { ...config.numbers, [number.name]: x } }, { terms: false });
+  const symbol = kind.symbols[kind.number.get(number.name)] ?? {}, unitX = symbol.unit ?? "1";
   const all = xs.map(at), where = byId("sweep");
   const ys = all.map((told) => (told.reason ? NaN : metric(told, name)));
   show(where);
@@ -110,14 +140,13 @@ export function drawSweep(kind, config, number, name) {
     const last = bands[bands.length - 1];
     if (last !== undefined && last.resource === bound[k]) { last.to = xs[k]; continue; }
     const from = last === undefined || number.whole ? xs[k] : crossing(at, xs[k - 1], xs[k], last.resource);
-    if (last !== undefined) { last.to = from; marks.push(`${words(last.resource)} to ${words(bound[k])} at ${plain(from, 4)}`); }
+    if (last !== undefined) { last.to = from; marks.push(`${words(last.resource)} to ${words(bound[k])} at ${scaled(from, unitX, 4)}`); }
     bands.push({ from, to: xs[k], resource: bound[k] });
   }
-  const symbol = kind.symbols[kind.number.get(number.name)] ?? {};
   const now = number.group === "system" && !Object.hasOwn(config.numbers, number.name) ? boundValue(kind, config, number) : valueOf(kind, config, number.name);
-  curve(where, { xs, ys, x: { label: words(number.name), unit: symbol.unit ?? "1" }, y: { label, unit }, bands, now, logX: xs[0] > 0 && xs[xs.length - 1] / xs[0] > 20 });
+  curve(where, { xs, ys, x: { label: words(number.name), unit: unitX }, y: { label, unit }, bands, now, logX: xs[0] > 0 && xs[xs.length - 1] / xs[0] > 20 });
   where.append(legend([...new Set(bands.map(({ resource }) => resource))].map((resource) => ({ name: `most time due to ${words(resource)}`, value: 1, text: "", colour: colourOf(resource) }))),
-    el("p", { class: "unit" }, `The heavy line is the value now (${plain(now, 4)}). ${marks.length ? `What most time is due to changes from ${marks.join("; ")}.` : "What most time is due to does not change."}`));
+    el("p", { class: "unit" }, `The heavy line is the value now (${scaled(now, unitX, 4)}). ${marks.length ? `What most time is due to changes from ${marks.join("; ")}.` : "What most time is due to does not change."}`));
 }
 
 function crossing(at, low, high, resource) {
