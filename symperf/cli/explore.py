@@ -48,15 +48,12 @@ def run(options: argparse.Namespace) -> int:
     data = explorer.data()
     text = explorer.html(data)
     write_file(options.output, text, TOLD)
-    told = {
-        "file": str(options.output),
-        "bytes": len(text.encode()),
-        "structures": {kind["name"]: len(kind["structures"]) for kind in data["kinds"]},
-        "choices": {kind["name"]: len(kind["cases"]) for kind in data["kinds"]},
-    }
+    structures = {kind["name"]: len(kind["structures"]) for kind in data["kinds"]}
+    choices = {kind["name"]: len(kind["cases"]) for kind in data["kinds"]}
+    size = len(text.encode())
     if options.json:
-        write_json(told)
+        write_json({"file": options.output, "bytes": size, "structures": structures, "choices": choices})
         return 0
-    counts = ", ".join(f"{told['structures'][name]} of {name}" for name in told["structures"])
-    write(f"{options.output}: {told['bytes'] / 1e6:.2f} MB with the programs of {counts}; open it in a browser\n")
+    counts = ", ".join(f"{count} structures of {name}" for name, count in structures.items())
+    write(f"{options.output}: {size / 1e6:.2f} MB with the programs of {counts}; open it in a browser\n")
     return 0

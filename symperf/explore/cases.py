@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..operations.compiled import Bound, Compiled
     from ..plans.grammar import Node
     from ..plans.rule import Rule
+    from .formulas import Told
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,12 @@ class Form:
     Attributes:
         compiled: its time and memory.
         spending: its work and energy.
-        called: formulas of each operation's time with their arguments in words, by path.
+        told: what is told of operations beside their numbers, by path.
     """
 
     compiled: Compiled
     spending: Program
-    called: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    told: Mapping[str, Told]
 
 
 @dataclass(frozen=True)

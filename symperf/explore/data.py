@@ -11,7 +11,7 @@ from ..formulas.language.symbols import SYMBOLS
 from ..formulas.registry import load
 from ..spending.prices import rent_of
 from ..spending.program import bill_program
-from .formulas import told
+from .formulas import Told, told_formula
 from .pool import RULE, Pool
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ TOLD = f"{RULE}told"
 """1 where a system tells energies of FLOPs and bytes, and not a power alone."""
 READ = ("memory_capacity", "power", "price_per_hour", TOLD)
 """Inputs that a page reads whether or not an instruction does."""
+
+_IDLE, _SUMMED = 1, 2
+"""What a term is marked with."""
 
 
 class Texts:
@@ -55,7 +58,7 @@ def page_data(kinds: Sequence[Kind], models: Sequence[Model], systems: Sequence[
         "systems": [system.name for system in systems],
         "kinds": made,
         "texts": list(texts.places),
-        "formulas": {name: told(formula) for name, formula in sorted(load().items()) if name in named},
+        "formulas": {name: told_formula(formula) for name, formula in sorted(load().items()) if name in named},
     }
 
 
@@ -135,14 +138,14 @@ class _Packed:
                 for number in (
                     place(term.path),
                     at[program.lets[term.path]],
-                    int(term.idle),
-                    self._calls(form.called.get(term.path, ())),
+                    _IDLE if term.idle else _SUMMED if form.told[term.path].summed else 0,
+                    self._calls(form.told.get(term.path, Told())),
                 )
             ],
         }
 
-    def _calls(self, calls: Sequence[tuple[str, str]]) -> int:
-        return self.calls.setdefault(tuple(calls), len(self.calls))
+    def _calls(self, told: Told) -> int:
+        return self.calls.setdefault(told.calls, len(self.calls))
 
     def _values(self, case: Case, places: Sequence[int]) -> dict[str, tuple[float, str]]:
         if not case.structure:
@@ -188,4 +191,3 @@ class _Packed:
             "unit": str(entry.dimension),
             **({"resource": entry.resource} if entry.resource else {}),
         }
-

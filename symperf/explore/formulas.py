@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -24,41 +25,52 @@ COLUMNS = 100
 _SPACE = "{http://www.w3.org/1998/Math/MathML}"
 
 
-def called(structure: Structure | InferenceStructure) -> dict[str, list[tuple[str, str]]]:
-    """The formulas of each operation's time, by path: the outermost first, each with its arguments in words."""
+@dataclass(frozen=True)
+class Told:
+    """What a page tells of an operation beside its numbers.
+
+    Attributes:
+        calls: formulas of its time, the outermost first, each with its arguments in words.
+        summed: its time is the sum over the steps of a generation.
+    """
+
+    calls: tuple[tuple[str, str], ...] = ()
+    summed: bool = False
+
+
+def told_operations(structure: Structure | InferenceStructure) -> dict[str, Told]:
+    """What is told of each operation, by path."""
     import sympy
 
     with name_calls():
-        inference = isinstance(structure, InferenceStructure)
-        tree = inference_tree(structure) if inference else step_tree(structure)  # type: ignore[arg-type]
-        found: dict[str, list[tuple[str, str]]] = {}
+        tree = inference_tree(structure) if isinstance(structure, InferenceStructure) else step_tree(structure)
+        found: dict[str, Told] = {}
         for path, leaf in terms(tree).items():
             if isinstance(leaf, Idle):
                 continue
             calls = sorted(calls_in(leaf.time), key=lambda call: (-len(calls_in(call)), str(call)))
             names = {call: sympy.Symbol(f"{call.formula.name}()") for call in calls}
-            found[path] = [
-                (
-                    call.formula.name,
-                    ", ".join(
-                        f"{name} = {argument.xreplace(names)}"
-                        for name, argument in call.arguments.items()
-                        if str(argument) != name
-                    ),
+            given = (
+                ", ".join(
+                    f"{name} = {argument.xreplace(names)}"
+                    for name, argument in call.arguments.items()
+                    if str(argument) != name
                 )
                 for call in calls
-            ]
+            )
+            found[path] = Told(tuple(zip((call.formula.name for call in calls), given, strict=True)), leaf.summed)
         return found
 
 
-def told(formula: Formula) -> dict[str, Any]:
+def told_formula(formula: Formula) -> dict[str, Any]:
     """What a page tells of a formula: title, sentence, source, and its equation as a tree of MathML, or as lines."""
     known = entry(formula.name)
     found = {"title": known.title, "sentence": known.sentence, "source": formula.source}
     try:
-        return found | {"math": [_tree(ElementTree.fromstring(mathml(block, "block"))) for block in latex_blocks(formula)]}
+        blocks = [mathml(block, "block") for block in latex_blocks(formula)]
     except InputError:  # latex2mathml is not installed
         return found | {"lines": unicode_lines(formula, COLUMNS)}
+    return found | {"math": [_tree(ElementTree.fromstring(block)) for block in blocks]}
 
 
 def _tree(element: ElementTree.Element) -> list[Any]:

@@ -15,7 +15,7 @@ from ..plans.validity import MODEL_RULES, run_values
 from ..runs.inference_run import InferenceRun
 from ..spending.program import spending_program
 from .cases import Case, Choice, Form, Kind, Numbered
-from .formulas import called
+from .formulas import told_operations
 from .probe import movable
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DEGREES = {"tp": (1, 2, 4, 8, 16), "pp": (1, 2, 4), "ep": (1, 2, 4, 8, 16, 32)}
 """What a page offers of degrees that decide the form of an inference, or what its symbols are bound to."""
-ALONE = dict.fromkeys(("tp", "pp", "dp", "ep"), 1) | {"expert_tp": None}
+ALONE: dict[str, Any] = {"tp": 1, "pp": 1, "dp": 1, "ep": 1, "expert_tp": None}
 """One device: figures of a system are bound alike however a run is laid out."""
 FORMATS = ("bf16", "fp8")
 """Formats of the products that a page offers, where the device has them."""
@@ -41,7 +41,11 @@ LENGTHS = Rule(
 
 
 def inference_kind(
-    models: Sequence[Model], systems: Sequence[System], plan: Plan, work: tuple[int, int, int], options: Mapping[str, Any]
+    models: Sequence[Model],
+    systems: Sequence[System],
+    plan: Plan,
+    work: tuple[int, int, int],
+    options: Mapping[str, Any],
 ) -> Kind:
     """What a page knows of inference.
 
@@ -56,7 +60,8 @@ def inference_kind(
         InputError: the plan at first, or its work, cannot be, or a part of the plan that no page moves.
     """
     _refuse_parts(models, plan)
-    InferenceRun(models[0], systems[0], plan, **dict(zip(WORK, work, strict=True)), **options)
+    batch, prompt, generate = work
+    InferenceRun(models[0], systems[0], plan, batch=batch, prompt=prompt, generate=generate, **options)
     formats = tuple(dict.fromkeys((plan.precision, *(f for f in FORMATS if f in systems[0].matrix_rates))))
     formats = tuple(f for f in formats if f != "bf16" or plan.precision is not None) or formats
     routed = any(model.architecture.routed for model in models)
@@ -74,9 +79,11 @@ def inference_kind(
         cases[places] = _case(models[places[0]], systems[places[1]], replace(plan, **fields), options, forms)
     runs = {
         f"{i}/{j}/{k}": InferenceRun(
-            model, system, replace(plan, **ALONE, precision=form), batch=1, prompt=1, generate=1, **options
+            model, system, replace(plan, **ALONE | {"precision": form}), batch=1, prompt=1, generate=1, **options
         )
-        for (i, model), (j, system), (k, form) in itertools.product(*map(enumerate, (models, systems, formats)))
+        for (i, model), (j, system), (k, form) in itertools.product(
+            enumerate(models), enumerate(systems), enumerate(formats)
+        )
     }
     used = {name for form in forms.values() for name in form.compiled.program.inputs}
     numbers = (
@@ -121,19 +128,19 @@ def _refuse_parts(models: Sequence[Model], plan: Plan) -> None:
 
 
 def _case(model: Model, system: System, plan: Plan, options: Mapping[str, Any], forms: dict[str, Form]) -> Case:
-    """The case of some choices, with as many replicas as its experts lie on: rules of replicas are asked at each point."""
+    """The case of some choices, with as many replicas as experts lie on: rules of replicas are asked at each point."""
     inside = plan.ep * plan.effective_expert_tp if model.architecture.routed else 1
     replicas = max(1, inside // plan.tp)
     chosen = replace(plan, dp=replicas)
     try:
         run = InferenceRun(model, system, chosen, batch=replicas, prompt=1, generate=1, **options)
         if run.stack.stage_tokens and plan.pp > 1:
-            raise InputError(f"pp: {run.stack.name} cuts batches for stages, which a page does not (symperf infer does)")
+            raise InputError(f"pp: {run.stack.name} cuts batches for stages, which symperf infer knows and no page")
     except InputError as error:
         return Case(reason=str(error))
     key = run.structure.key()
     if key not in forms:
-        forms[key] = Form(run.compiled, spending_program(run.structure), called(run.structure))
+        forms[key] = Form(run.compiled, spending_program(run.structure), told_operations(run.structure))
     known = run_values(run.plan, model.name, model.sizes, system, (1, 2)) | ALWAYS
     words = {name: str(known.pop(name)) for name in ("model", "system", "schedule")}
     ruled = {name: float(value) for name, value in known.items()}

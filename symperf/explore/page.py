@@ -72,7 +72,7 @@ def page(data: Mapping[str, Any]) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             f'<meta name="referrer" content="no-referrer">\n<meta name="generator" content="symperf {VERSION}">\n',
-            f"<title>{html.escape(names)} – {_TITLE}</title>\n<link rel=\"icon\" href=\"data:,\">\n",
+            f'<title>{html.escape(names)} – {_TITLE}</title>\n<link rel="icon" href="data:,">\n',
             f"<style>\n{read('vendor/uplot.css')}\n{read('explorer.css')}</style>\n</head>\n<body>\n",
             read("body.html"),
             f'<script type="application/json" id="data">{_json(data)}</script>\n',

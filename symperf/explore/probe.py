@@ -37,7 +37,8 @@ def movable(runs: Mapping[str, FullRun], used: Collection[str]) -> tuple[Numbere
         if known and len(known) == len(tried):
             follows = {place: each[2] for place, each in tried.items() if each is not None and each[2]}
             low, high = min(each[0] for each in known), max(each[1] for each in known)
-            found.append(Numbered(name, "system", next(iter(those.values())).bound[name][0], low, high, follows=follows))
+            now = next(iter(those.values())).bound[name][0]
+            found.append(Numbered(name, "system", now, low, high, follows=follows))
     return tuple(found)
 
 

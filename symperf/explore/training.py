@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
+from ..plans.grammar import number
 from ..plans.plan import FIELDS, NUMBERS, Plan
 from ..plans.validity import PLAN_RULES, RUN_RULES, run_values
-from ..plans.grammar import number
 from ..runs.training_run import Run
 from ..spending.program import spending_program
 from ..train.binding import bind
 from ..train.compile import compile_step
 from ..train.inputs import structure_of
 from .cases import Case, Choice, Form, Kind, Numbered
-from .formulas import called
+from .formulas import told_operations
 from .probe import movable
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ VARIED: dict[str, tuple[Any, ...]] = {
     "attention": ("flash", "eager"),
 }
 """Fields of a plan whose values have forms of their own, and those that a page offers."""
-ALONE: dict[str, Any] = {
-    **dict.fromkeys(("tp", "pp", "dp", "cp", "ep", "vpp"), 1),
-    **{"sequence_parallel": False, "schedule": None, "micro_batch": 1, "expert_tp": None, "zero_shards": None},
+ALONE: dict[str, Any] = dict.fromkeys(("tp", "pp", "dp", "cp", "ep", "vpp", "micro_batch"), 1) | {
+    "sequence_parallel": False,
+    **dict.fromkeys(("schedule", "expert_tp", "zero_shards")),
 }
 """One device: what a run binds of a system does not follow from how it is laid out."""
 DEGREES = tuple(2**power for power in range(13))
@@ -105,7 +105,7 @@ def _case(
 ) -> Case:
     """The case of some choices; its plan is the least of its form, as degrees are checked where they are known."""
     several = fields.get("schedule") == "interleaved"
-    least = {name: 1 for name in ("tp", "pp", "dp", "ep")} | {"vpp": 1, "expert_tp": plan.expert_tp}
+    least = dict.fromkeys(("tp", "pp", "dp", "ep"), 1) | {"vpp": 1, "expert_tp": plan.expert_tp}
     least |= {"pp": 2, "vpp": 2} if several else {}
     try:
         chosen = Plan(**{**vars(plan), **least, **fields})
@@ -115,7 +115,7 @@ def _case(
         return Case(reason=str(error))
     key = structure.key()
     if key not in forms:
-        forms[key] = Form(compile_step(structure), spending_program(structure), called(structure))
+        forms[key] = Form(compile_step(structure), spending_program(structure), told_operations(structure))
     known = run_values(chosen, model.name, model.sizes, system, work)
     words = {name: str(known.pop(name)) for name in ("model", "system", "schedule")}
     ruled = {name: float(value) for name, value in known.items()}
@@ -131,9 +131,7 @@ def _degree(name: str, plan: Plan, model: Model) -> Numbered:
         heads = int(model.sizes["num_attention_heads"]) or 1
         offered = tuple(sorted({*DEGREES[:7], *(n for n in range(1, 65) if heads % n == 0)}))
     start = int(plan.number(name))
-    return Numbered(
-        name, "plan", float(start), 1, 1e6, whole=True, degrees=tuple(sorted({*offered, start}))
-    )
+    return Numbered(name, "plan", float(start), 1, 1e6, whole=True, degrees=tuple(sorted({*offered, start})))
 
 
 def _fraction(name: str, plan: Plan) -> Numbered:

@@ -29,7 +29,7 @@ export function logTicks(low, high) {
 
 function axis(label, unit, log) {
   return {
-    label, stroke: tint, grid: { stroke: faint, width: 1 }, ticks: { stroke: faint, width: 1 }, labelSize: 20, labelGap: 4, size: (_, values, place) => (place === 0 ? 44 : Math.max(40, ...(values ?? []).map((text) => 12 + 7.2 * (text ?? "").length))),
+    label, stroke: tint, grid: { stroke: faint, width: 1 }, ticks: { stroke: faint, width: 1 }, labelSize: 20, labelGap: 4, size: (_, values, place) => (place === 0 ? 44 : Math.max(40, ...(values ?? []).map((text) => 24 + 7.2 * (text ?? "").length))),
     font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", space: 60,
     values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : unit === "%" ? percent(tick) : scaled(tick, unit, 2))),
     ...(log ? { splits: (chart, place) => {

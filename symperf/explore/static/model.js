@@ -13,7 +13,7 @@ function readKind(kind, texts) {
     const found = { outputs: new Map(), terms: [] };
     for (let k = 0; k < outputs.length; k += 2) found.outputs.set(texts[outputs[k]], outputs[k + 1]);
     for (let k = 0; k < terms.length; k += 4) {
-      found.terms.push({ path: texts[terms[k]], at: terms[k + 1], idle: terms[k + 2] === 1, calls: kind.calls[terms[k + 3]] });
+      found.terms.push({ path: texts[terms[k]], at: terms[k + 1], idle: terms[k + 2] === 1, summed: terms[k + 2] === 2, calls: kind.calls[terms[k + 3]] });
     }
     return found;
   });
@@ -151,12 +151,14 @@ export function answer(kind, config, { terms = true } = {}) {
   told.shares = sharesAt(kind, own, values, time);
   if (terms) {
     const slope = Float64Array.from(slopes(own.tape, values, time, own.stop, own.room));
-    told.rows = paths.map(({ path, at, idle, calls }) => {
+    told.rows = paths.map(({ path, at, idle, summed, calls }) => {
       const here = own.tape.place[at], seconds = values[here] * slope[here];
       const shares = idle ? {} : sharesAt(kind, own, values, here), of = (what) => value(`term/${path}/${what}`);
       const count = idle ? 1 : of("count");
+      // An operation that is summed has the time of all steps: one of it is the mean.
+      const steps = summed ? Math.max(input("generate") - 1, 1) : 1;
       return {
-        path, idle, calls, seconds, each: values[here], share: seconds / values[time], bound: largest(shares), count,
+        path, idle, calls, seconds, each: values[here] / steps, share: seconds / values[time], bound: largest(shares), count,
         flops: idle ? 0 : of("flops"), bytes: idle ? 0 : of("bytes"), message: idle ? 0 : of("message"),
       };
     });

@@ -78,7 +78,7 @@ function detail(kind, told, row) {
     ["one of them", seconds(row.each)], ["FLOPs of one", scaled(row.flops, "FLOP")], ["bytes of memory of one", scaled(row.bytes, "B")],
     ["bytes of messages of one", scaled(row.message, "B")]];
   return el("div", { class: "detail" }, table(row.path, ["what", "value"], row.idle ? rows.slice(0, 3) : rows),
-    row.calls.map(([name, given]) => formula(name, given)));
+    row.calls.length || row.idle ? null : el("p", {}, "No formula: a figure of the software."), row.calls.map(([name, given]) => formula(name, given)));
 }
 
 // A formula: its title, its equation, what stands for its parameters here, and its source.
@@ -224,7 +224,8 @@ export function drawSymbols(kind, told) {
 }
 
 export function csvOf(told) {
-  const cell = (text) => (/[",\n]|^[=+\-@]/.test(String(text)) ? `"${String(text).replaceAll('"', '""')}"` : String(text));
+  const safe = (value) => (typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value));
+  const cell = (value) => (/[",\n]/.test(safe(value)) ? `"${safe(value).replaceAll('"', '""')}"` : safe(value));
   return [["operation", "seconds", "share", "bound", "executions", "flops", "bytes", "message_bytes"],
     ...told.rows.map((row) => [row.path, row.seconds, row.share, row.bound ?? "", row.count, row.flops, row.bytes, row.message])]
     .map((line) => line.map(cell).join(",")).join("\n");
