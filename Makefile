@@ -2,7 +2,7 @@
 PYTHON ?= .venv/bin/python
 TESTS ?= tests symperf
 
-.PHONY: help setup lint format types test quick nightly docs bench same-answers audit sbom ci
+.PHONY: help setup lint format types test quick nightly docs bench smoke same-answers audit sbom package ci
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1: /p' Makefile
@@ -39,6 +39,11 @@ bench: ## the time of one prediction, of start-up and of kernels
 	$(PYTHON) benchmarks/bench_startup.py
 	$(PYTHON) benchmarks/bench_kernels.py
 
+SMOKES = bench_factorial bench_kernels bench_point bench_search bench_startup published_plans same_answers serving_simulation
+smoke: ## every benchmark compares its results, and none measures; whether the program of the step has grown
+	@for each in $(SMOKES); do $(PYTHON) benchmarks/$$each.py --smoke || exit 1; done
+	@$(PYTHON) benchmarks/history.py
+
 same-answers: ## whether the checkout in BEFORE gives the same answers
 	$(PYTHON) benchmarks/same_answers.py $(or $(BEFORE),$(error give BEFORE=FOLDER, a checkout to compare with))
 
@@ -48,6 +53,9 @@ audit: ## known faults of what is installed, and patterns of unsafe code (pip in
 
 sbom: ## the bill of materials of a release, sbom.json (pip install pip-audit)
 	$(PYTHON) -m pip_audit --skip-editable --format cyclonedx-json --output sbom.json
+
+package: ## the sdist and the wheel in dist/, checked and run (pip install build twine)
+	PYTHON=$(PYTHON) .ci/package
 
 ci: ## what CI does, in a clean environment
 	.ci/run

@@ -2,7 +2,8 @@
 
 The points are those of the study `docs/studies/factorial.py`: GPT-3 175B on 1,024 devices, all plans that can run.
 Run `python benchmarks/bench_factorial.py`; the families of plans are compiled first where the cache does not hold them,
-and both times are told. `--share 0.5` takes every second power budget; `--threads` as for `best_over`.
+and both times are told. `--share 0.5` takes every second power budget; `--threads` as for `best_over`. `--smoke` finds
+the best of few plans at a few points, and compares it with every one of them.
 """
 
 from __future__ import annotations
@@ -17,12 +18,41 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "docs" / "studies"))
 
 
+def smoke() -> None:
+    """The best of few plans at a few points is the best of a search at each of them.
+
+    Raises:
+        AssertionError: it is not.
+    """
+    import numpy as np
+    from factorial import BUDGETS, COARSE, Asked, Factorial, found_at
+
+    from symperf import Model, System
+    from symperf.plan_search.search import answer
+
+    held = {"recompute": "full", "attention": "flash", "schedule": "1f1b", "zero": 1, "sequence_parallel": True}
+    asked = Asked("gpt-22b", "a100-80gb-sxm", 16, 64, 2048, held)
+    points = Factorial(*COARSE, budgets={name: values[:1] for name, values in BUDGETS.items()})
+    found = found_at(points, asked)
+    work = {"devices": asked.devices, "batch": asked.batch, "sequence": asked.sequence, "require": held}
+    for k, time_of in enumerate(found.time):
+        values = {name: float(column[k]) for name, column in found.columns.items()}
+        best = answer(Model.load(asked.model), System.load(asked.system), **work, values=values).found[0].tally.best
+        if not np.isclose(time_of, best.score[0], rtol=1e-9, atol=0.0):
+            raise AssertionError(f"point {k}: {time_of}, a search finds {best.score[0]}")
+    print(f"{len(found)} points of technology: the best plan is that of a search at each")
+
+
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--share", type=float, default=1.0, help="of the power budgets, above 0 to 1")
     parser.add_argument("--threads", type=int, default=None, help="by default one for each processor")
+    parser.add_argument("--smoke", action="store_true", help="compare results alone")
     options = parser.parse_args()
+    if options.smoke:
+        smoke()
+        return
     from factorial import COARSE, Asked, Factorial, found_at
 
     start = time.perf_counter()

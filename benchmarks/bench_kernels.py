@@ -1,18 +1,19 @@
 """Kernels over a training step with the outputs time and memory, side by side: what `README.md` here explains.
 
-python benchmarks/bench_kernels.py [--json FILE] [--repeat 5] [--only grid,top,start] [--mix 0,3]
+python benchmarks/bench_kernels.py [--json FILE] [--repeat 5] [--only grid,hand,top,start] [--mix 0,3] [--points 100]
+python benchmarks/bench_kernels.py --smoke
 
-Throughputs are the best of several runs, in million points a second on all processors unless it says a core. The
-points are those of GPT-3 175B on A100s; each mix of axes has 100 points an axis, so 10^8 in all.
+Figures are the best of several runs: million points a second on all processors, and nanoseconds of processor time a
+point, which what else runs here disturbs less. The points are those of GPT-3 175B on A100s; each mix of axes has 100
+points an axis, so 10^8 in all. C is written from the same formulas by `loops_in_c.py`, and by hand of a small one.
+`--smoke` compares results on small grids and measures nothing.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from loops_in_c import GCC, QUICK, Loops
 
 from symperf import Model, Plan, System
 from symperf.codegen.evaluate import evaluate
@@ -50,8 +52,11 @@ MIXES = (
 MESHED = 1 << 18
 """Points of the same axes as dense arrays."""
 COUNTED = ("tp", "pp", "dp", "vpp", "micro_batch")
-GCC = ["gcc", "-O3", "-march=native", "-ffast-math", "-fno-reciprocal-math", "-fopenmp", "-shared", "-fPIC"]
-SOURCE = Path(__file__).with_name("step_grid.c")
+BY_HAND = Path(__file__).with_name("tile_by_hand.c")
+SMOKE = (8, 7, 6, 5)
+"""Points of the axes of a smoke test."""
+EXACT = 1e-12
+"""Relative, of results by different orders of operations."""
 STARTED = """
 import time; begin = time.time()
 import numpy as np
@@ -126,45 +131,38 @@ def best_of(repeat: int, work: Callable[[], Any]) -> tuple[float, Any]:
     return least, result
 
 
-def compiled_c(order: Sequence[str], folder: Path) -> Any:
-    """The library of the hand-written kernels with these axes, outermost first."""
-    library = folder / f"{'_'.join(order)}.so"
-    axes = [f"-DAXIS{k}={axis}" for k, axis in enumerate(order)]
-    subprocess.run([*GCC, *axes, str(SOURCE), "-o", str(library), "-lm"], check=True)
-    return ctypes.CDLL(str(library))
-
-
-def inputs_of_c() -> list[str]:
-    """The inputs of the hand-written kernels, in their order."""
-    text = SOURCE.read_text(encoding="utf-8").split("#define FUNCTION")[0]
-    return re.findall(r"X\((\w+)\)", text.split("INPUTS(X)", 1)[1])
-
-
-def call_c(best: Any, axes: Sequence[Any], values: dict[str, float]) -> tuple[float, int]:
-    """Least time and its index in loop order."""
-    double = ctypes.POINTER(ctypes.c_double)
-    scalars = np.array([values[name] for name in inputs_of_c()])
-    arrays = [np.ascontiguousarray(axis) for axis in axes]
-    seconds, where = ctypes.c_double(), ctypes.c_long()
-    pointers = [array.ctypes.data_as(double) for array in (scalars, *arrays)]
-    best(*pointers, *[ctypes.c_long(len(a)) for a in arrays], ctypes.byref(seconds), ctypes.byref(where))
-    return seconds.value, where.value
-
-
-def in_turn(repeat: int, works: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Least seconds of each, one after the other again and again, so that what else runs here slows all alike."""
-    least = dict.fromkeys(works, float("inf"))
+def in_turn(repeat: int, works: dict[str, Callable[[], Any]]) -> dict[str, tuple[float, float]]:
+    """Least seconds and least processor seconds of each, one after the other again and again: noise slows all alike."""
+    least = dict.fromkeys(works, (float("inf"), float("inf")))
     for _ in range(repeat):
         for name, work in works.items():
-            least[name] = min(least[name], best_of(1, work)[0])
+            begin = time.process_time()
+            wall, _ = best_of(1, work)
+            least[name] = min(least[name][0], wall), min(least[name][1], time.process_time() - begin)
     return least
 
 
-def bench_grid(mix: Sequence[str], repeat: int, folder: Path) -> dict[str, Any]:
+def same(what: str, found: float, expected: float) -> None:
+    """Compare two results.
+
+    Raises:
+        AssertionError: they differ.
+    """
+    if not (np.isfinite(expected) and np.isclose(found, expected, rtol=EXACT, atol=0.0)):
+        raise AssertionError(f"{what}: found {found}, expected {expected}")
+
+
+def figures(points: dict[str, int], seconds: dict[str, tuple[float, float]]) -> dict[str, Any]:
+    """Million points a second, and nanoseconds of processor time a point."""
+    rates: dict[str, Any] = {name: points[name] / 1e6 / wall for name, (wall, _) in seconds.items()}
+    return rates | {f"{name}_cpu_ns": cpu / points[name] * 1e9 for name, (_, cpu) in seconds.items()}
+
+
+def bench_grid(mix: Sequence[str], repeat: int, folder: Path, count: int) -> dict[str, Any]:
     """One mix on every back end."""
     program, values = step()
-    axes = {name: points(name, 100, values) for name in mix}
-    sizes = dict.fromkeys(mix, 100)
+    axes = {name: points(name, count, values) for name in mix}
+    sizes = dict.fromkeys(mix, count)
     best = kernel(mix, TopK("time", 1))
     nest = best.choose_nest(sizes)
     short = {name: axis[:2] for name, axis in axes.items()}
@@ -181,19 +179,91 @@ def bench_grid(mix: Sequence[str], repeat: int, folder: Path) -> dict[str, Any]:
         "numpy_open": lambda: best.run(few, values, tier="numpy"),
         "numpy_mesh": lambda: evaluate(small, dense, wanted),
     }
-    counts = {"numpy_open": 25**4, "numpy_mesh": MESHED}
+    counts = {"grid": count**4, "numpy_open": len(few[mix[0]]) ** 4, "numpy_mesh": MESHED}
     if shutil.which("gcc"):
-        for order in {(*nest.outer, *nest.vector), choose_order(small, sizes)}:
-            by_hand = partial(call_c, compiled_c(order, folder).best, [axes[a] for a in order], values)
-            least, _ = by_hand()
-            if not np.isclose(least, found.values["time"][0], rtol=1e-12):
-                raise AssertionError(f"C finds {least}, the kernel {found.values['time'][0]}")
-            works[f"c {', '.join(order)}"] = by_hand
-    rates = {name: counts.get(name, 10**8) / 1e6 / s for name, s in in_turn(repeat, works).items()}
-    in_c = max((rates.pop(name) for name in list(rates) if name.startswith("c ")), default=float("nan"))
+        for k, order in enumerate({choose_order(small, sizes), (*nest.outer, *nest.vector)}):
+            in_c = Loops.of(program, order, folder)
+            same(f"loops over {order}", in_c.best(axes, values)[0], found.values["time"][0])
+            works[f"c{k}"], counts[f"c{k}"] = partial(in_c.best, axes, values), count**4
+    times = in_turn(repeat, works)
+    written = [times.pop(name) for name in list(times) if name.startswith("c")]
+    if written:
+        times["c"], counts["c"] = min(written, key=lambda each: each[1]), count**4
     row: dict[str, Any] = {"axes": list(mix), "loops": [*nest.outer, *nest.vector], "vector": list(nest.vector)}
-    row |= {"compile_s": compiling, **rates, "c": in_c}
-    return row | {f"to_{name}": rates["grid"] / row[name] for name in ("numpy_mesh", "c")}
+    row |= {"compile_s": compiling, **figures(counts, times)}
+    return row | {
+        f"to_{name}": row[f"{name}_cpu_ns"] / row["grid_cpu_ns"] for name in ("numpy_mesh", "c") if name in row
+    }
+
+
+def tile() -> tuple[Program, dict[str, float]]:
+    """The program of `whole_tile_time`, with how far its panels outgrow L2 as "slack", and the values of its inputs."""
+    from symperf.codegen.lower import lower
+    from symperf.formulas.kernels.tiles import matmul_l2_bytes, whole_tile_time
+    from symperf.formulas.language.symbols import SYMBOLS, UNITS
+
+    parts = [SYMBOLS[name].symbol for name in TILE]
+    panels = matmul_l2_bytes(*parts) - SYMBOLS["l2_capacity"].symbol
+    program = lower([], {"time": whole_tile_time(*parts), "slack": panels}, stand_for=UNITS)
+    system = {name: step()[1][name] for name in program.inputs if name not in TILE}
+    return program, {**system, "left_bytes": 2.0, "right_bytes": 2.0, "tile_rows": 128.0, "tile_columns": 256.0}
+
+
+TILE = ("rows", "columns", "inner", "groups", "left_bytes", "right_bytes", "tile_rows", "tile_columns")
+TILED = ("groups", "rows", "inner", "columns")
+"""The axes of the loops by hand."""
+
+
+def by_hand(folder: Path, command: Sequence[str]) -> Loops:
+    """The loops of `tile_by_hand.c`."""
+    text = BY_HAND.read_text(encoding="utf-8")
+    names = text.partition("/* inputs: ")[2].partition("*/")[0].replace(" * ", " ").split()
+    return Loops(text, names, TILED, folder, command)
+
+
+def tiled_axes(counts: Sequence[int]) -> dict[str, Any]:
+    """Points of the axes of `whole_tile_time`."""
+    steps = dict(zip(TILED, (1.0, 960.0, 640.0, 1600.0), strict=True))
+    return {name: np.arange(1.0, count + 1) * steps[name] for name, count in zip(TILED, counts, strict=True)}
+
+
+def bench_hand(repeat: int, folder: Path, count: int) -> dict[str, Any]:
+    """A small formula, by hand and generated."""
+    program, values = tile()
+    axes = tiled_axes([count] * 4)
+    best = GridKernel(program, TILED, ["time"], constraints=["slack"], reduce=TopK("time", 1), store=store())
+    in_c = by_hand(folder, GCC)
+    found = best.run(axes, values, tier="numba")
+    same("by hand", in_c.best(axes, values)[0], found.values["time"][0])
+    works = {"grid": lambda: best.run(axes, values, tier="numba"), "c": lambda: in_c.best(axes, values)}
+    row = figures(dict.fromkeys(works, count**4), in_turn(repeat, works))
+    return row | {"to_c": row["c_cpu_ns"] / row["grid_cpu_ns"]}
+
+
+def smoke(folder: Path) -> None:
+    """Kernels, C and NumPy find the same points in small grids."""
+    program, values = step()
+    cases: list[tuple[Program, dict[str, float], dict[str, Any], Loops]] = []
+    for mix in MIXES[::2]:
+        order = choose_order(prune(program, ["time", "slack"]), dict(zip(mix, SMOKE, strict=True)))
+        axes = {name: points(name, count, values) for name, count in zip(mix, SMOKE, strict=True)}
+        cases.append((program, values, axes, Loops.of(program, order, folder, QUICK)))
+    cases.append((*tile(), tiled_axes(SMOKE[::-1]), by_hand(folder, QUICK)))
+    for number, (each, known, axes, in_c) in enumerate(cases):
+        best = GridKernel(each, tuple(axes), ["time"], constraints=["slack"], reduce=TopK("time", 1), store=store())
+        small = prune(each, ["time", "slack"])
+        dense = dict(zip(axes, np.meshgrid(*axes.values(), indexing="ij"), strict=True))
+        at = evaluate(small, {**known, **dense}, set(small.outputs.values()))
+        time_of, slack = (at[small.outputs[name]] for name in ("time", "slack"))
+        least = float(np.where(slack >= 0, time_of, np.inf).min())
+        where = ", ".join(axes)
+        same(f"{where}, C beside NumPy", in_c.best(axes, known)[0], least)
+        for tier in ("numpy", "numba") if number in (1, len(cases) - 1) else ("numpy",):
+            found = best.run(axes, known, tier=tier)
+            same(f"{where}, {tier}", found.values["time"][0], least)
+            if found.feasible != int(np.count_nonzero(slack >= 0)):
+                raise AssertionError(f"{where}, {tier}: {found.feasible} points fit")
+        print(f"{where}: the same in C, NumPy and kernels", flush=True)
 
 
 def child(text: str, **names: Any) -> str:
@@ -210,7 +280,7 @@ def child(text: str, **names: Any) -> str:
 
 def bench_start() -> dict[str, float]:
     """Seconds from the start of the interpreter to the first result, without and with a cache."""
-    found = {}
+    found: dict[str, float] = {}
     kept = os.environ["SYMPERF_CACHE"]
     for tier in ("numba", "numpy"):
         with tempfile.TemporaryDirectory() as empty:
@@ -239,18 +309,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--only", default="grid,top,start")
+    parser.add_argument("--only", default="grid,hand,top,start")
     parser.add_argument("--mix", default=",".join(map(str, range(len(MIXES)))))
+    parser.add_argument("--points", type=int, default=100, help="of an axis")
+    parser.add_argument("--smoke", action="store_true", help="small grids; compare results alone")
     args = parser.parse_args()
     parts = args.only.split(",")
     found: dict[str, Any] = {"processors": default_threads(), "load": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SYMPERF_CACHE"] = folder
+        if args.smoke:
+            smoke(Path(folder))
+            parts = []
         if "grid" in parts:
             found["grid"] = []
             for k in map(int, args.mix.split(",")):
-                found["grid"].append(bench_grid(MIXES[k], args.repeat, Path(folder)))
+                found["grid"].append(bench_grid(MIXES[k], args.repeat, Path(folder), args.points))
                 show("million points a second", found["grid"][-1:])
+        if "hand" in parts:
+            found["hand"] = bench_hand(args.repeat, Path(folder), args.points)
+            show("a small formula, by hand in C and generated", [found["hand"]])
         if "top" in parts:
             child(TOPPED, SIZE=4, REPEAT=1)
             found["top"] = [

@@ -6,6 +6,7 @@ on a two-core host). The space here has as many plans that can run: layouts, mic
 recomputation, sequence parallelism, ZeRO, schedules, attention, context parallelism, and three overlaps in steps.
 
 Run `python benchmarks/bench_search.py`; the first run compiles families and is slow, the second is what is reported.
+`--smoke` searches a small space with and without bounds, and compares the plans with single runs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import resource
 import subprocess
 import sys
 import time
+
+import numpy as np
 
 import symperf as sf
 from symperf.plan_search.search import answer
@@ -66,10 +69,34 @@ def like_calculon() -> None:
         )
 
 
+def smoke() -> None:
+    """A small search finds the same with and without bounds, and what single runs of its plans say.
+
+    Raises:
+        AssertionError: it does not.
+    """
+    model, system = sf.Model.load("gpt-22b"), sf.System.load("a100-80gb-sxm")
+    held = {"recompute": "selective", "attention": "flash", "schedule": "1f1b", "zero": 1, "sequence_parallel": True}
+    work = {"batch": 64, "sequence": 2048}
+    bounded, whole = (answer(model, system, devices=16, **work, require=held, prune=prune) for prune in (True, False))
+    best, again = (found.found[0].tally.best for found in (bounded, whole))
+    if not np.array_equal(best.score[:3], again.score[:3]):
+        raise AssertionError(f"with bounds {best.score[:3]}, without {again.score[:3]}")
+    alone = sf.training(model, system, sf.Plan(**bounded.found[0].space.fields(best.place[0])), **work)
+    if not np.isclose(alone.value("time"), best.score[0], rtol=1e-12, atol=0.0):
+        raise AssertionError(f"the search finds {best.score[0]}, a single run {alone.value('time')}")
+    print(f"{whole.legal:,} plans: the same best with and without bounds, and in a single run")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=["large", "calculon"])
-    only = parser.parse_args().only
+    parser.add_argument("--smoke", action="store_true", help="compare results alone")
+    options = parser.parse_args()
+    if options.smoke:
+        smoke()
+        return
+    only = options.only
     if only != "calculon":
         for name in LARGE:
             large(name)

@@ -1,9 +1,10 @@
 """Start-up: CPU seconds of the command line and of building a step, beside `python -c "import sympy"`.
 
-Run: python benchmarks/bench_startup.py [--json FILE]
+Run: python benchmarks/bench_startup.py [--json FILE] [--smoke]
 
 Every command runs in a fresh interpreter; the least of several runs counts, since noise only adds. "warm" means that
-the structure's program is in the cache folder, "cold" that the folder is empty.
+the structure's program is in the cache folder, "cold" that the folder is empty. `--smoke` only sees that a warm start
+answers what a cold one does.
 """
 
 from __future__ import annotations
@@ -58,11 +59,29 @@ def best(command: list[str], runs: int, cache: str | None = None) -> tuple[float
     return min(cpu for cpu, _ in found), min(wall for _, wall in found)
 
 
+def smoke() -> None:
+    """A warm start answers what a cold one does.
+
+    Raises:
+        AssertionError: it does not.
+    """
+    command = [sys.executable, "-m", "symperf", *TRAIN, "--json"]
+    with tempfile.TemporaryDirectory() as cache:
+        cold, warm = (measure(command, cache)[2] for _ in range(2))
+    if cold != warm or json.loads(warm)["time_s"] <= 0:
+        raise AssertionError("a warm start gives another answer than a cold one")
+    print("symperf train: the same answer cold and warm")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--smoke", action="store_true", help="compare answers alone")
     options = parser.parse_args()
+    if options.smoke:
+        smoke()
+        return
     python = sys.executable
     symperf = [python, "-m", "symperf"]
     figures: dict[str, tuple[float, float]] = {}

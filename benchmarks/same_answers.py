@@ -2,7 +2,7 @@
 
 Run: python benchmarks/same_answers.py BEFORE [AFTER] [--smoke]
 
-BEFORE and AFTER are folders of checkouts; AFTER is by default this one. Each answers in fresh interpreters with a cache
+BEFORE and AFTER are folders of checkouts; each is by default this one. Each answers in fresh interpreters with a cache
 folder of its own. What differs is printed with the first place where it does; the exit status is then 1.
 """
 
@@ -61,7 +61,13 @@ def _kept(path: Path, make: Any) -> list[str]:
 def main() -> None:
     """Compare and tell."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("before", type=Path, help="a checkout, or a .json file of its answers (written if absent)")
+    parser.add_argument(
+        "before",
+        type=Path,
+        nargs="?",
+        default=ROOT,
+        help="a checkout, or a .json file of its answers (written if absent)",
+    )
     parser.add_argument("after", type=Path, nargs="?", default=ROOT)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument(

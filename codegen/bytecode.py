@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .compiling import load_function
 from .passes import masks
 from .printers.numba import bytecode_module
 
@@ -177,4 +178,5 @@ class LoopInvariants:
 
 def bytecode_machine(store: Store) -> Any:
     """The compiled code, from a store."""
-    return store.module(bytecode_module(tuple(OPERATIONS.values()), CHUNK)).kernel
+    module = store.module(bytecode_module(tuple(OPERATIONS.values()), CHUNK))
+    return load_function(module, "kernel", (np.empty(0, np.int64), np.empty(0), 0))

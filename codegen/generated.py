@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .bytecode import LoopInvariants, bytecode_machine
+from .compiling import load_function
 from .store import digest
 from .workers import boxes, run_boxes
 
@@ -35,13 +36,15 @@ class GeneratedNest:
         body: its statements.
         text: of the module.
         store: where it is kept.
+        about: what is kept of it, to be shown.
     """
 
-    def __init__(self, body: KernelBody, text: str, store: Store) -> None:
+    def __init__(self, body: KernelBody, text: str, store: Store, about: dict[str, Any]) -> None:
+        self.about = about
         self.body = body
         self.text = text
         self.store = store
-        self.key = f"compiled-{digest(text)}"
+        self.key = digest("compiled", text)
         self._function: Any = None
 
     @property
@@ -107,11 +110,11 @@ class GeneratedNest:
         uniform, tables, rows = outside
         scratch = [np.empty(self.body.rows * self.body.stride) for _ in states]
         if self._function is None:
-            self._function = self.store.module(self.text).kernel
             nothing = np.zeros(len(sizes), np.int64)
-            self._function(
-                nothing, nothing, scratch[0], uniform, offsets, strides, *tables, rows, *states[0]
-            )  # compiles
+            given = (nothing, nothing, scratch[0], uniform, offsets, strides, *tables, rows, *states[0])
+            compiled = load_function(self.store.module(self.text), "kernel", given)
+            compiled(*given)  # loads machine code, or makes it
+            self._function = compiled
         function = self._function
 
         def work(thread: int, box: Box) -> None:
@@ -125,4 +128,4 @@ class GeneratedNest:
         run_boxes(boxes(sizes, grains, most), work, len(states))
         if not self.has_run:
             _run.add((self.store.folder, self.key))
-            self.store.save(self.key, {"rows": self.body.rows})
+            self.store.save(self.key, {"rows": self.body.rows, **self.about})

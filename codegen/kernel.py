@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .builder import FREE
 from .bytecode import Bytecode, bytecode_machine
 from .evaluate import evaluate, outputs_at
 from .generated import GeneratedNest
-from .loop_nest import LoopNest, choose_loop_nest, schedule
-from .passes import choose_order, fold, prune, strength_reduce
+from .loop_nest import SCALAR_CALLS, WEIGHTS, LoopNest, choose_loop_nest, schedule
+from .passes import choose_order, fold, masks, prune, strength_reduce
 from .printers.numba import place_instructions, render
 from .reassociate import reassociate
 from .reduce import BestPoints
 from .workers import boxes, default_threads, run_boxes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .program import Program
     from .reduce import TopK
@@ -33,10 +34,14 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-SMALL = 2_000_000
-"""Points up to which loading machine code takes longer than NumPy."""
-MODERATE = 50_000_000
-"""Points up to which generating it does."""
+LOADING = 0.7
+"""Seconds to load machine code that is there, with all that runs it; this and the next, on one core of two (2026)."""
+COMPILING, PER_INSTRUCTION = 1.5, 2.3e-3
+"""Seconds to make it: in any case, and for each instruction."""
+PER_POINT, PER_DISPATCH, PER_OPERATION = 4e-8, 1.1e-10, 0.9e-9
+"""Seconds of NumPy: to look at a point; its share of a block's calls, for each instruction; to compute a value."""
+COSTS = WEIGHTS | SCALAR_CALLS
+"""Of operations that are not as quick as a sum: a division counts as five."""
 LOADED = 20_000
 """Points up to which NumPy is as fast where machine code is loaded already."""
 TABLE_SIZE = 20_000
@@ -49,9 +54,17 @@ CONSTRAINTS = 254
 """At most so many: the reason of a point is a byte."""
 
 
-def best_tier(points: int, cached: bool) -> str:
-    """The fastest back end, "numpy" or "numba", given whether the machine code is there already."""
-    return "numba" if points > (SMALL if cached else MODERATE) else "numpy"
+def best_tier(points: int, operations: float, instructions: int, cached: bool) -> str:
+    """The back end that answers first, "numpy" or "numba"; the run of machine code is little beside making it.
+
+    Args:
+        points: of the grid.
+        operations: values to compute in all: each at the points of the axes that it depends on.
+        instructions: of the program.
+        cached: whether the machine code is there already.
+    """
+    in_numpy = points * (PER_POINT + PER_DISPATCH * instructions) + PER_OPERATION * operations
+    return "numba" if in_numpy > (LOADING if cached else COMPILING + PER_INSTRUCTION * instructions) else "numpy"
 
 
 class GridKernel:
@@ -91,6 +104,7 @@ class GridKernel:
         self._nests: dict[Any, LoopNest] = {}
         self._generated: dict[Any, GeneratedNest] = {}
         self._point_code: Bytecode | None = None
+        self._stages: dict[bool, list[tuple[str, Program]]] = {}
 
     def _check(self) -> None:
         if not self.axes:
@@ -117,10 +131,20 @@ class GridKernel:
 
     def _prepare(self, *, nonnegative: bool) -> Program:
         names = tuple(dict.fromkeys((*self._reads, *self.constraints)))
-        found = fold(prune(self.program, names))
-        found = fold(reassociate(found, self.axes, exact=self.constraints, nonnegative=nonnegative))
-        found = strength_reduce(found, self.axes, exact=self.constraints)
-        return schedule(fold(found))
+        passes: dict[str, Callable[[Program], Program]] = {
+            "prune": lambda program: fold(prune(program, names)),
+            "reassociate": lambda program: fold(
+                reassociate(program, self.axes, exact=self.constraints, nonnegative=nonnegative)
+            ),
+            "strength_reduce": lambda program: fold(strength_reduce(program, self.axes, exact=self.constraints)),
+        }
+        found, seen = self.program, [("asked", self.program)]
+        for name, make in passes.items():
+            found = make(found)
+            seen.append((name, found))
+        found = schedule(found)
+        self._stages[nonnegative] = seen
+        return found
 
     @cached_property
     def _point_program(self) -> Program:
@@ -169,7 +193,7 @@ class GridKernel:
         if tier == "numpy" or (tier is None and points <= LOADED):
             return self._run_on_numpy(columns, values)
         generated = self._generate(self._choose_program(columns, values), nest, sizes, block)
-        if tier is None and self._choose_tier(points, generated) == "numpy":
+        if tier is None and self._choose_tier(sizes, generated) == "numpy":
             return self._run_on_numpy(columns, values)
         return self._run_on_numba(generated, columns, values, threads or default_threads(points))
 
@@ -198,10 +222,36 @@ class GridKernel:
         signed = any(v < 0 for v in scalars.values()) or any(c.min() < 0 for c in columns.values())
         return self.loop_program if signed else self.loop_program_nonnegative
 
-    def _choose_tier(self, points: int, generated: GeneratedNest) -> str:
-        if points > LOADED and generated.has_run:
+    def _choose_tier(self, sizes: Mapping[str, int], generated: GeneratedNest) -> str:
+        if generated.has_run:
             return "numba"
-        return best_tier(points, points > SMALL and generated.is_cached())
+        program = generated.body.program
+        cost = prod(sizes.values()), self._count_operations(program, sizes), len(program)
+        return best_tier(*cost, best_tier(*cost, True) == "numba" and generated.is_cached())
+
+    def _explain(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]:
+        """The axes, and after each pass the instructions, and the operations a point of such a grid, by their cost."""
+        points = prod(sizes.values())
+        stages = self._stages[program is self.loop_program_nonnegative and program is not self.loop_program]
+        counted = [[n, len(p), round(self._count_operations(p, sizes, COSTS) / points, 3)] for n, p in stages]
+        return {"axes": dict(sizes), "passes": counted}
+
+    @staticmethod
+    def _count_operations(
+        program: Program, sizes: Mapping[str, int], weights: Mapping[str, float] | None = None
+    ) -> float:
+        """The values to compute over a grid, if each is computed at the points that it depends on.
+
+        Args:
+            program: of the kernel.
+            sizes: points by axis.
+            weights: of operations that count as more or fewer than one.
+        """
+        axes = tuple(sizes)
+        volume = [prod(sizes[axis] for k, axis in enumerate(axes) if mask >> k & 1) for mask in range(1 << len(axes))]
+        pairs = zip(program.instructions, masks(program, axes), strict=True)
+        counted = ((operation, volume[mask]) for (operation, *_), mask in pairs if operation not in FREE)
+        return sum(n * (weights or {}).get(operation, 1) for operation, n in counted)
 
     def _generate(self, program: Program, nest: LoopNest, sizes: Mapping[str, int], block: int | None) -> GeneratedNest:
         tabled = {axis for axis in nest.outer if sizes[axis] <= TABLE_SIZE}
@@ -211,7 +261,7 @@ class GridKernel:
         if key not in self._generated:
             body = place_instructions(program, nest, block=block, tabled=key[2])
             text = render(body, self._reads, self.constraints, self.reduce)
-            self._generated[key] = GeneratedNest(body, text, self.store)
+            self._generated[key] = GeneratedNest(body, text, self.store, self._explain(program, sizes))
         return self._generated[key]
 
     def _run_on_numba(

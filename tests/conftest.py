@@ -37,6 +37,16 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def compiled_here() -> Iterator[None]:
+    """Tests run hundreds of small kernels, and no one interrupts them: each is compiled without another interpreter."""
+    from symperf.codegen import compiling
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiling, "LONG", 1 << 30)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def interrupts() -> None:
     """Ctrl-C reaches tests and their children however the run was started: `nohup` and some runners ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)

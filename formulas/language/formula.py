@@ -102,13 +102,16 @@ _CALLED: ContextVar[dict[str, None] | None] = ContextVar("called", default=None)
 
 
 _KNOWN: ContextVar[dict[Any, Any] | None] = ContextVar("known", default=None)
+_FORMS: dict[Any, Any] = {}
+_MOST_FORMS = 20_000
 
 
 @contextlib.contextmanager
 def memoize_formulas() -> Iterator[None]:
-    """While this is open, also inside another, a formula of the same arguments is built once."""
-    known = _KNOWN.get()
-    token = _KNOWN.set({} if known is None else known)
+    """While this is open, a formula of the same arguments is built once, and not again where it was open before."""
+    if len(_FORMS) > _MOST_FORMS:
+        _FORMS.clear()
+    token = _KNOWN.set(_FORMS)
     try:
         yield
     finally:

@@ -62,10 +62,23 @@ def columns(*, file: bool = False) -> int:
     """
     if (asked := _ASKED.get()) is not None:
         return asked
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    if file or not (terminal or os.environ.get("COLUMNS", "").isdigit()):
+    if file or not (is_terminal() or os.environ.get("COLUMNS", "").isdigit()):
         return PIPE
     return max(shutil.get_terminal_size((PIPE, 24)).columns, NARROWEST)
+
+
+def is_terminal() -> bool:
+    """Whether a person reads standard output as it comes."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def can_print(characters: str) -> bool:
+    """Whether the encoding of standard output has these characters."""
+    try:
+        characters.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except (UnicodeError, LookupError):
+        return False
+    return True
 
 
 @contextlib.contextmanager
@@ -77,7 +90,7 @@ def console() -> Iterator[Console]:
     """
     from rich.console import Console as _Console
 
-    terminal = sys.stdout is not None and sys.stdout.isatty()
+    terminal = is_terminal()
     text = io.StringIO()
     made = _Console(
         file=text,
@@ -122,9 +135,11 @@ def discard_output() -> None:
 
 def tell_cache_fault() -> None:
     """A line on standard error where the cache folder was wanted and is refused: all else works, but slowly."""
-    if (artefacts := sys.modules.get("symperf.common.artefacts")) is None:
+    if "symperf.common.artefacts" not in sys.modules:
         return
-    if fault := artefacts.cache_fault():
+    from ..common.artefacts import cache_fault
+
+    if fault := cache_fault():
         write_error(f"note: {fault}")
 
 
@@ -132,4 +147,4 @@ def write_error(text: str) -> None:
     """One line on standard error; characters that would break or hide it are written as escapes."""
     if sys.stderr is not None:
         line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-        print(f"symperf: {line}", file=sys.stderr)
+        sys.stderr.write(f"symperf: {line}\n")  # one write, which other processes' lines do not break

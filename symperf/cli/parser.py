@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ..common.errors import InputError, nearest, quote
 from . import flags
 from .output import write
-from .verbs import derives, explores, looks, measures, questions, runs, searches, sweeps, technologies, validates
+from .verbs import derives, explores, looks, measures, questions, runs, searches, sweeps, technologies, tools, validates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+
+LONGEST = 1000
+"""Characters of a message of argparse."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,6 +27,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise the message as an `InputError`."""
+        if len(message) > LONGEST:  # argparse quotes what it was given in full
+            message = f"{message[: LONGEST // 2]}...{message[-LONGEST // 4 :]}"
         raise InputError(f"{self.prog.removeprefix('symperf').strip() or 'command line'}: {message}")
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
@@ -116,7 +122,19 @@ def build() -> tuple[Parser, dict[str, Parser]]:
         verbs[name] = sub
         return sub
 
-    for group in (runs, looks, explores, sweeps, derives, questions, measures, validates, technologies, searches):
+    for group in (
+        runs,
+        looks,
+        explores,
+        sweeps,
+        derives,
+        questions,
+        measures,
+        validates,
+        technologies,
+        searches,
+        tools,
+    ):
         group.add(verb)
     return parser, verbs
 

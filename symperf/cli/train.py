@@ -11,6 +11,7 @@ from ..runs.training_run import Run
 from ..systems.system import System
 from .documents import documents_of
 from .framework_file import fill_in, model_asked, require
+from .output import can_print, console, is_terminal
 from .settings import parse_values, plan_of, print_run
 from .timeline import check_timeline, write_timeline
 from .tuning import told_of, tuning_of
@@ -50,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
     answer, step, documents, settings = ask(options)
     told = None if documents is None else DocumentAnswers(answer, documents)
     print_run(answer, report, options, beside={"documents": told, "from": settings, **told_of(step)})
+    if options.bars and not options.json and is_terminal():
+        _show_bars(answer)
     write_timeline(options, lambda: _timeline(answer))
     return 0
 
@@ -77,6 +80,13 @@ def ask(options: argparse.Namespace) -> Asked:
     step = tuning_of(options, model, system, plan, images=images, **work, values=values)
     answer = step.update if step else Run(model, system, plan, **work, images=images, values=values)
     return Asked(answer, step, documents, settings)
+
+
+def _show_bars(answer: Run) -> None:
+    from ..report import bars
+
+    with console() as out:
+        bars.show(answer, out, blocks=can_print(bars.EIGHTHS))
 
 
 def _timeline(answer: Run) -> Timeline:

@@ -28,11 +28,12 @@ _ENDS = {"flops": "FLOP", "bytes": "B", "message": "B", "count": "1"}
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a symbol is."""
+    """What a symbol is; `resource` is empty unless it is a rate or a latency of one."""
 
     unit: str
     glyph: str
     sentence: str
+    resource: str = ""
 
 
 @cache
@@ -51,6 +52,12 @@ def meaning_of(name: str) -> Meaning | None:
 
     entry = SYMBOLS.find(name)
     return None if entry is None else Meaning(str(entry.dimension), entry.glyph, entry.sentence)
+
+
+def resource_of(name: str) -> str:
+    """The resource whose rate or latency a symbol is; empty where it is none, as no numbered size is."""
+    found = vocabulary().get(name)
+    return "" if found is None else found.resource
 
 
 def attributes(name: str) -> dict[str, str]:
@@ -83,11 +90,11 @@ def _read() -> dict[str, Meaning]:
     from ..formulas.language.symbols import SYMBOLS
 
     entries = {name: entry for name, entry in SYMBOLS.items() if entry.group not in ("formal", "unit")}
-    return {n: Meaning(str(e.dimension), e.glyph, e.sentence) for n, e in entries.items()}
+    return {n: Meaning(str(e.dimension), e.glyph, e.sentence, e.resource or "") for n, e in entries.items()}
 
 
 def _to_json(found: dict[str, Meaning]) -> dict[str, Any]:
-    return {name: [m.unit, m.glyph, m.sentence] for name, m in found.items()}
+    return {name: [m.unit, m.glyph, m.sentence, m.resource] for name, m in found.items()}
 
 
 def _from_json(data: dict[str, Any]) -> dict[str, Meaning]:

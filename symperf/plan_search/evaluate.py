@@ -202,9 +202,16 @@ def evaluate(
                 tell(work.run(task, tally, limit))
             return
         pool = ThreadPoolExecutor(workers)
+        waiting = []
         try:
-            for future in [pool.submit(lambda one: tell(work.run(one, tally, limit)), task) for task in tasks]:
+            for task in tasks:
+                work.program(task)  # compiled in this thread, which hears a signal, beside what others evaluate
+                waiting.append(pool.submit(lambda one: tell(work.run(one, tally, limit)), task))
+            for future in waiting:
                 future.result()
+        except BaseException:
+            work.stopped.set()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -1,16 +1,25 @@
-"""Why the best plan is the best: what binds it, the nearest alternatives, and what each would need to win."""
+"""Why the best plan is the best: what binds it, the nearest alternatives, and what each would need to win.
+
+All from the programs with which the plans were searched: no structure is compiled for an explanation.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen.interpret import floats, run
+from ..codegen.interpret import adjoints, floats, run
+from ..codegen.passes import prune
+from ..common.vocabulary import resource_of
+from .family import families, program_of, structures_of
 
 if TYPE_CHECKING:
-    from ..runs.training_run import Run
+    from collections.abc import Sequence
+
+    from ..codegen.program import Program
     from .search import Answer, Found
 
 WIDEST = 64.0
@@ -50,6 +59,8 @@ def alternatives(answer: Answer) -> list[Alternative]:
     found = answer.best
     best = found.space.fields(found.tally.best.place[0])
     mine = float(found.tally.best.score[0])
+    priced = PricedPlans(found)
+    winner = priced.plan(found.tally.best.place[0])
     listed = []
     for name, values in found.question.candidates.items():
         if len(set(values)) < 2:
@@ -59,10 +70,9 @@ def alternatives(answer: Answer) -> list[Alternative]:
             continue
         needed, place = other
         fields = found.space.fields(place)
-        run_of_it = found.question.run(**fields)
         joules = found.question.by_energy
-        time = run_of_it.value("time") if joules else needed
-        symbol, factor = (None, None) if joules else what_it_needs(answer.winner, run_of_it)
+        time = priced.plan(place).time() if joules else needed
+        symbol, factor = (None, None) if joules else what_it_needs(winner, priced.plan(place))
         exact = not found.tally.pruned or needed <= found.tally.threshold
         listed.append(Alternative(name, fields[name], fields, time, needed / mine - 1, exact, symbol, factor))
     return sorted(listed, key=lambda each: each.slower)
@@ -87,9 +97,59 @@ def _other(found: Found, name: str, value: Any) -> tuple[float, tuple[int, int, 
     return min(times, default=None)
 
 
-def what_it_needs(winner: Run, other: Run) -> tuple[str | None, float | None]:
+@dataclass(frozen=True, eq=False)
+class PricedPlan:
+    """A plan's step time as a program, and the values of its inputs.
+
+    Attributes:
+        program: with the output "time".
+        inputs: by name.
+    """
+
+    program: Program
+    inputs: dict[str, float]
+
+    def time(self, **changed: float) -> float:
+        """The step time, with other values of some inputs."""
+        return float(run(self.program, {**self.inputs, **changed}, floats())[self.program.outputs["time"]])
+
+    def elasticities(self) -> dict[str, float]:
+        """Elasticity d ln T / d ln x of every rate and latency that the time depends on."""
+        at = self.program.outputs["time"]
+        values = run(self.program, self.inputs, floats())
+        slopes = adjoints(self.program, values, at, floats())
+        named = {name: place for name, place in self.program.inputs.items() if place in slopes and resource_of(name)}
+        return {name: slopes[place] * values[place] / values[at] for name, place in named.items()}
+
+
+class PricedPlans:
+    """The plans of a search, each with its part of the program of its family."""
+
+    def __init__(self, found: Found) -> None:
+        self.space = found.space
+
+    @cached_property
+    def _families(self) -> dict[tuple[int, int], tuple[Any, tuple[Any, ...]]]:
+        """The member of each combination and table, and the structures of its family."""
+        groups = families(self.space.members)
+        return {(m.number, m.table): (m, structures_of(group)) for group in groups for m in group}
+
+    def plan(self, place: Sequence[int]) -> PricedPlan:
+        """The plan of a combination, a table and a row."""
+        number, table, row = (int(part) for part in place)
+        member, structures = self._families[number, table]
+        whole = program_of(structures, self.space.question.columns).program
+        name = f"time/{structures.index(member.structure)}"
+        part = prune(whole, [name])
+        part.outputs = {"time": part.outputs[name]}
+        columns = {name: float(column[row]) for name, column in self.space.tables[table].columns.items()}
+        known = {**member.scalars, **columns}
+        return PricedPlan(part, {name: known[name] for name in part.inputs})
+
+
+def what_it_needs(winner: PricedPlan, other: PricedPlan) -> tuple[str | None, float | None]:
     """The rate or latency whose change makes two plans equally fast by the smallest factor, and the factor."""
-    slopes = [{n: s for n, s in each.sensitivity().items() if n in each.compiled.resources} for each in (winner, other)]
+    slopes = [each.elasticities() for each in (winner, other)]
     gains = {n: slopes[0].get(n, 0.0) - slopes[1].get(n, 0.0) for n in {*slopes[0], *slopes[1]}}
     ranked = sorted(gains, key=lambda n: (-abs(gains[n]), n))
     for name in ranked[:2]:
@@ -99,17 +159,16 @@ def what_it_needs(winner: Run, other: Run) -> tuple[str | None, float | None]:
     return None, None
 
 
-def _crossing(winner: Run, other: Run, name: str, *, up: bool) -> float | None:
+def _crossing(winner: PricedPlan, other: PricedPlan, name: str, *, up: bool) -> float | None:
     """The factor on a symbol at which the other's time has fallen to the winner's, by halving on a log scale."""
 
     def behind(exponent: float) -> float:
         factor = WIDEST ** (exponent if up else -exponent)
         times = []
         for each in (winner, other):
-            program = each.compiled.program
-            inputs = {n: v * factor if n == name else v for n, (v, _) in each.bound.items()}
-            times.append(run(program, inputs, floats())[program.outputs["time"]])
-        return float(times[1] - times[0])
+            changed = {name: each.inputs[name] * factor} if name in each.inputs else {}
+            times.append(each.time(**changed))
+        return times[1] - times[0]
 
     low, high = 0.0, 1.0
     if behind(high) > 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,6 +67,8 @@ class SearchWork:
     def __init__(self, space: SearchSpace, *, memory_only: bool = False) -> None:
         self.space, self.memory_only = space, memory_only
         self.families = families(space.members)
+        self.stopped = Event()
+        """Set where an interrupt ends the search: threads leave what they are at."""
 
     @cached_property
     def rows(self) -> list[PointTable | None]:
@@ -77,6 +80,11 @@ class SearchWork:
         plans = sum(int(np.count_nonzero(member.legal)) for member in self.families[family])
         shares = max(1, -(-plans // SHARE)) if cut else 1
         return [Task(family, share, shares) for share in range(shares)]
+
+    def program(self, task: Task) -> RowProgram:
+        """The program of a task's family."""
+        structures = structures_of(self.families[task.family])
+        return program_of(structures, self.space.question.columns, memory_only=self.memory_only)
 
     def run(self, task: Task, tally: Tally, limit: float) -> int:
         """Evaluate the plans of a task, but for those whose bound is above the limit.
@@ -91,14 +99,14 @@ class SearchWork:
         """
         group = self.families[task.family]
         structures = structures_of(group)
-        program = program_of(structures, self.space.question.columns, memory_only=self.memory_only)
+        program = self.program(task)
         done = 0
         for part in _parts(group):
             held = self.rows[part.table]
             assert held is not None
             some = np.flatnonzero(part.legal.any(axis=0))
             start, stop = (len(some) * k // task.shares for k in (task.share, task.share + 1))
-            evaluation = _Evaluation(self.space, tally, program, structures, part, held)
+            evaluation = _Evaluation(self.space, tally, program, structures, part, held, self.stopped)
             evaluation.run(some[start:stop], -np.inf if self.memory_only else limit)
             done += int(np.count_nonzero(part.legal[:, some[start:stop]]))
         return done
@@ -122,7 +130,9 @@ class _Evaluation:
         structures: Sequence[Any],
         part: TablePart,
         rows: PointTable,
+        stopped: Event,
     ) -> None:
+        self.stopped = stopped
         self.space, self.tally, self.program, self.part, self.rows = space, tally, program, part, rows
         place = {structure: k for k, structure in enumerate(structures)}
         at = [place[member.structure] for member in part.members]
@@ -144,7 +154,7 @@ class _Evaluation:
         legal = self.part.legal[:, rows]
         memory = np.empty(legal.shape)
         start = 0
-        for block, found in self.program.run(self.rows, self.scalars, self.memory, rows):
+        for block, found in self._blocks(self.memory, rows):
             memory[:, start : start + len(block)] = found
             start += len(block)
         member, row = np.unravel_index(np.where(legal, memory, np.inf).argmin(), memory.shape)
@@ -164,13 +174,20 @@ class _Evaluation:
         if not chosen.size:
             return
         start = 0
-        times = self.program.run(self.rows, self.scalars, self.time, rows[chosen])
+        times = self._blocks(self.time, rows[chosen])
         for (block, found), dynamic in zip(times, self._dynamic(rows[chosen]), strict=False):
             part = chosen[start : start + len(block)]
             start += len(block)
             time = np.where(fits[:, part], found, np.inf)
             score = None if dynamic is None else dynamic + self._static_power * question.devices * time
             self.tally.add(time, memory[:, part], self.numbers, self.part.table, block, score)
+
+    def _blocks(self, outputs: Sequence[str], rows: Array) -> Iterator[tuple[Array, Array]]:
+        """Values of outputs at some rows, block by block, until the search is stopped."""
+        for each in self.program.run(self.rows, self.scalars, outputs, rows):
+            if self.stopped.is_set():
+                raise KeyboardInterrupt
+            yield each
 
     def _joules(self, program: RowProgram) -> bool:
         return self.space.question.by_energy and self.time[0] in program.program.outputs

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..codegen.compiling import stop_compiling
 from ..codegen.workers import default_threads
 from ..common.errors import InputError
 from ..common.extras import import_extra
@@ -53,6 +54,9 @@ def dataset(sweep: Sweep) -> xr.Dataset:
     with ThreadPoolExecutor(default_threads()) as pool:
         try:
             list(pool.map(fill, every(sweep.shape, block_shape(sweep.shape, CHUNK))))
+        except BaseException:
+            stop_compiling()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
     dims = [axis.name for axis in sweep.axes]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..codegen.compiling import stop_compiling
 from ..codegen.workers import default_threads
 from ..common.errors import InputError, quote_path
 from ..common.outputs import check_result
@@ -208,6 +209,9 @@ def here(sweep: Sweep, shape: tuple[int, ...], indices: Iterable[int]) -> Iterat
                     return
                 index, future = waiting.popleft()
                 yield index, future.result()
+        except BaseException:
+            stop_compiling()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -14,7 +14,7 @@ import pytest
 from symperf import __version__
 
 TRAIN = ["train", "gpt-22b", "-s", "a100-80gb-sxm", "--tp", "8", "--batch", "8", "--sequence", "2048"]
-VERBS = ("train", "inspect", "list", "cache")
+VERBS = ("train", "inspect", "list", "cache", "completion", "doctor", "mcp")
 NUMBER = (int, float)
 LLAMA = {
     "model_type": "llama",

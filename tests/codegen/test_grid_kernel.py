@@ -198,5 +198,16 @@ def test_the_loops_chosen() -> None:
 
 
 def test_tiers() -> None:
-    assert best_tier(1000, True) == best_tier(10_000_000, False) == "numpy"
-    assert best_tier(10_000_000, True) == best_tier(10**9, False) == "numba"
+    """Machine code is made where NumPy would take longer than making it, and loaded where it would than loading it."""
+    step, small = (500, 1400), (5, 40)  # values to compute a point, instructions
+
+    def tier(points: int, program: tuple[int, int], cached: bool) -> str:
+        return best_tier(points, points * program[0], program[1], cached)
+
+    assert tier(1000, step, True) == tier(5_000_000, step, False) == tier(10_000_000, small, False) == "numpy"
+    assert tier(10_000_000, step, False) == tier(2_000_000, step, True) == tier(10**8, small, False) == "numba"
+
+
+def test_a_kernel_counts_each_value_at_the_points_that_it_depends_on() -> None:
+    program = Program([("input", "a"), ("input", "b"), ("sqrt", 0), ("add", 2, 1)], {"a": 0, "b": 1}, {}, {"x": 3})
+    assert GridKernel._count_operations(program, {"a": 10, "b": 7, "c": 5}) == 10 + 70

@@ -85,15 +85,10 @@ def test_the_published_claim_holds() -> None:
 
 
 def test_published_bars_of_activations_are_near() -> None:
-    """State and full recomputation differ for the reasons that the page gives, and only upwards.
-
-    What is published is what is kept; here what one layer computes again, or the loss at its peak, is among it.
-    """
+    """State and full recomputation differ for the reasons that the page gives, and only upwards."""
     for row in rows("memory_published"):
         if row["what"] == "state" or "full" in row["recompute"]:
-            assert 0 < row["error"] < 0.4
-        elif "selective" in row["recompute"]:
-            assert 0 < row["error"] < 0.09
+            assert 0 < row["error"] < 0.25
         else:
             assert abs(row["error"]) < 0.025
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 ALLOWED = {
     "common": "",
+    "installation": "common",
     "measuring": "common",
     "models": "common",
     "systems": "common",
@@ -49,12 +50,13 @@ ALLOWED = {
     "calibration.kernels": "calibration common infer systems validation.kernels",
     "timeline": "common evaluation infer operations plans runs serve train train.memory train.step",
     "report": (
-        "common evaluation infer models plan_search plan_search.inference plans runs serve spending systems train"
+        "analysis common evaluation infer models plan_search plan_search.inference plans runs serve spending systems "
+        "train"
     ),
     "cli": (
         "analysis book calibration calibration.kernels checking common derive evaluation explore export frameworks "
-        "infer measuring models plan_search plan_search.inference plans report runs serve sweep systems technology "
-        "technology.allocation timeline train validation validation.kernels"
+        "infer installation measuring models plan_search plan_search.inference plans report runs serve sweep systems "
+        "technology technology.allocation timeline train validation validation.kernels"
     ),
 }
 """What each room of `symperf` may import of the others. All may import `codegen` and `formulas`."""

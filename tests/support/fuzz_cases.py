@@ -341,6 +341,7 @@ def _study(text: str, more: str = "") -> Case:
 
 
 SEEDS = {
+    "six thousand letters at a flag without a value": Case((*TRAIN, f"--json={'x/' * 3000}")),
     "a budget beyond 64 bits": _study("", "budget = [1000000000000000000, 100000000000000000000]\n"),
     "four hundred digits of a fraction": Case((*TRAIN, "--overlap-tp", "1" * 400)),
     "four hundred digits of seconds": Case((*SERVE[:-1], "1" * 400)),

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from symperf.sweep import stream
 
 FORMATS = (".zarr", ".nc", ".parquet", ".csv")
+SMALL = """
+model = "llama-2-7b"
+system = "h100-sxm"
+batch = 64
+sequence = 2048
+[axes]
+tp = [1, 2, 4, 8]
+"""
 TEXT = """
 model = "gpt3-175b"
 system = "a100-80gb-sxm"

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from symperf.cli import main
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 TRAINING = {
     "id": "MINE-1",
@@ -32,3 +36,12 @@ def folder(path: Path, rows: list[dict[str, str]], name: str = "training.csv") -
     """A folder with one table."""
     (path / name).write_text(table(rows), encoding="utf-8")
     return path
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that `symperf validate` refuses these arguments with."""
+    assert main(["validate", *arguments]) == 2
+    done = capsys.readouterr()
+    assert done.out == ""
+    assert done.err.count("\n") == 1
+    return done.err

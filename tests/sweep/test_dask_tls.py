@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import distributed
 import pytest
-from support.study_cases import study_file, sweep_command, write_study
+from support.study_cases import SMALL, study_file, sweep_command, write_study
 
 from symperf.common.cluster import Cluster, Scheduler
 from symperf.common.errors import InputError
@@ -20,14 +20,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl"),
 ]
-STUDY = """
-model = "llama-2-7b"
-system = "h100-sxm"
-batch = 64
-sequence = 2048
-[axes]
-tp = [1, 2, 4, 8]
-"""
 
 
 def authority(folder: Path) -> tuple[str, str, str]:
@@ -47,7 +39,7 @@ def test_the_file_is_the_same_and_strangers_are_refused(tmp_path: Path) -> None:
     files = dict(zip(names, mine, strict=True)) | {"tls_worker_cert": mine[1], "tls_worker_key": mine[2]}
     files |= {"tls_client_cert": mine[1], "tls_client_key": mine[2]}
     security = distributed.Security(require_encryption=True, **files)
-    path, alone, spread = study_file(tmp_path, STUDY), tmp_path / "alone.csv", tmp_path / "spread.csv"
+    path, alone, spread = study_file(tmp_path, SMALL), tmp_path / "alone.csv", tmp_path / "spread.csv"
     write_study(path, alone)
     with distributed.LocalCluster(
         n_workers=1, processes=False, dashboard_address=None, silence_logs=50, security=security, protocol="tls://"

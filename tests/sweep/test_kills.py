@@ -11,20 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 from support.effort import NIGHTLY
 from support.paths import ROOT
-from support.study_cases import FORMATS, bytes_of, partial, study_file, write_study
+from support.study_cases import FORMATS, SMALL, bytes_of, partial, study_file, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SMALL = """
-model = "llama-2-7b"
-system = "h100-sxm"
-batch = 64
-sequence = 2048
-[axes]
-tp = [1, 2, 4, 8]
-memory_bandwidth = { from = "1 TB/s", to = "4 TB/s", count = 3 }
-"""
+TWO_AXES = SMALL + 'memory_bandwidth = { from = "1 TB/s", to = "4 TB/s", count = 3 }\n'
 CODE = """
 import os, signal, sys
 from pathlib import Path
@@ -57,7 +49,7 @@ AT = tuple(range(0, 60, 1)) if NIGHTLY else (0, 1, 3, 6, 9, 13, 18, 24)
 @pytest.mark.parametrize("suffix", FORMATS if NIGHTLY else (".csv",))
 def test_a_kill_at_any_write_loses_nothing(tmp_path: Path, suffix: str) -> None:
     """Killed at one write after another, each time in what the last one left."""
-    path, out = study_file(tmp_path, SMALL), tmp_path / "work" / f"out{suffix}"
+    path, out = study_file(tmp_path, TWO_AXES), tmp_path / "work" / f"out{suffix}"
     whole = tmp_path / f"out{suffix}"
     out.parent.mkdir()
     write_study(path, whole, chunk_points=4)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.effort import NIGHTLY
 from support.paths import ROOT
-from support.study_cases import FORMATS, Stop, bytes_of, partial, study_file, sweep_command, write_study
+from support.study_cases import FORMATS, SMALL, Stop, bytes_of, partial, study_file, sweep_command, write_study
 
 from symperf.common.errors import InputError
 from symperf.sweep import sinks
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KINDS = FORMATS if NIGHTLY else (".zarr", ".csv")
-SMALL = """
-model = "llama-2-7b"
-system = "h100-sxm"
-batch = 64
-sequence = 2048
-[axes]
-tp = [1, 2, 4, 8]
-"""
 
 
 @pytest.mark.parametrize("suffix", KINDS)

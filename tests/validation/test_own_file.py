@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.effort import part
-from support.validation_cases import TRAINING, table
+from support.validation_cases import TRAINING, refused, table
 
 from symperf.cli import main
 from symperf.validation.own_columns import UNITS, columns_of, fold, recognise
@@ -45,14 +45,6 @@ def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]
     assert main(["validate", "--json", *arguments]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
-
-
-def _refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["validate", *arguments]) == 2
-    done = capsys.readouterr()
-    assert done.out == ""
-    assert done.err.count("\n") == 1
-    return done.err
 
 
 def test_columns_by_other_names_give_the_same_as_the_documented_ones(
@@ -140,7 +132,7 @@ def test_rows_are_printed_as_they_are_predicted(
 def test_what_cannot_be_read_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], cells: dict[str, str], asked: tuple[str, ...], line: str
 ) -> None:
-    assert line in _refused(capsys, "--data", _file(tmp_path, STEP | cells), *asked)
+    assert line in refused(capsys, "--data", _file(tmp_path, STEP | cells), *asked)
 
 
 def test_faults_of_the_file_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,11 +150,11 @@ def test_faults_of_the_file_are_one_line(tmp_path: Path, capsys: pytest.CaptureF
         ("a,\0\n", ""),
     ):
         path.write_text(text, encoding="utf-8")
-        assert line in _refused(capsys, "--data", str(path))
-    assert "no such file" in _refused(capsys, "--data", str(tmp_path / "none.csv"))
-    assert "is larger than" in _refused(capsys, "--data", "/dev/zero")
-    assert "guide: goes with --data FILE.csv" in _refused(capsys, "--guide")
-    assert "map: goes with --data FILE.csv" in _refused(capsys, "--map", "a=tp", "--data", str(tmp_path))
+        assert line in refused(capsys, "--data", str(path))
+    assert "no such file" in refused(capsys, "--data", str(tmp_path / "none.csv"))
+    assert "is larger than" in refused(capsys, "--data", "/dev/zero")
+    assert "guide: goes with --data FILE.csv" in refused(capsys, "--guide")
+    assert "map: goes with --data FILE.csv" in refused(capsys, "--map", "a=tp", "--data", str(tmp_path))
 
 
 def test_a_pipe_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

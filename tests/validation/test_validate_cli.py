@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from support.validation_cases import TRAINING, folder, table
+from support.validation_cases import TRAINING, folder, refused, table
 
 from symperf.cli import main
 
@@ -15,14 +15,6 @@ if TYPE_CHECKING:
 
 ALWAYS = ("rows", "mape", "median", "bias", "max_error")
 """Keys of a source that are always there."""
-
-
-def _refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["validate", *arguments]) == 2
-    done = capsys.readouterr()
-    assert done.out == ""
-    assert done.err.count("\n") == 1
-    return done.err
 
 
 def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,10 +86,10 @@ def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         ({"tp": "0"}, "line 2: tp"),
     ],
 )
-def test_a_cell_that_is_no_number_is_refused(
+def test_a_cell_that_is_no_number_isrefused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], cells: dict[str, str], line: str
 ) -> None:
-    assert line in _refused(capsys, "--data", str(folder(tmp_path, [TRAINING | cells])))
+    assert line in refused(capsys, "--data", str(folder(tmp_path, [TRAINING | cells])))
 
 
 @pytest.mark.parametrize(
@@ -114,21 +106,21 @@ def test_a_cell_that_is_no_number_is_refused(
         (table([TRAINING]).replace("MINE-1", '"MINE-1'), "not valid CSV"),
     ],
 )
-def test_a_table_that_cannot_be_read_is_refused(
+def test_a_table_that_cannot_be_read_isrefused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, line: str
 ) -> None:
     (tmp_path / "training.csv").write_text(text, encoding="utf-8")
-    assert line in _refused(capsys, "--data", str(tmp_path))
+    assert line in refused(capsys, "--data", str(tmp_path))
 
 
 def test_other_faults_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "holds none of training.csv" in _refused(capsys, "--data", str(tmp_path))
-    assert "no such folder" in _refused(capsys, "--data", str(tmp_path / "none"))
+    assert "holds none of training.csv" in refused(capsys, "--data", str(tmp_path))
+    assert "no such folder" in refused(capsys, "--data", str(tmp_path / "none"))
     (tmp_path / "training.csv").write_bytes(b"id,\xff\n")
-    assert "is not UTF-8" in _refused(capsys, "--data", str(tmp_path))
-    assert "did you mean" in _refused(capsys, "--source", "KORT")
-    assert "expected a file that ends in png or svg" in _refused(capsys, "--source", "KORTH", "--plot", "x.pdf")
-    assert "worst: found -1" in _refused(capsys, "--worst", "-1")
+    assert "is not UTF-8" in refused(capsys, "--data", str(tmp_path))
+    assert "did you mean" in refused(capsys, "--source", "KORT")
+    assert "expected a file that ends in png or svg" in refused(capsys, "--source", "KORTH", "--plot", "x.pdf")
+    assert "worst: found -1" in refused(capsys, "--worst", "-1")
 
 
 @pytest.mark.parametrize("flag", ["--plot", "--markdown", "--csv"])
@@ -151,7 +143,7 @@ def test_a_file_that_cannot_be_written_is_told_before_the_work(
     monkeypatch.setattr("symperf.cli.validate.validate", scored)
     (tmp_path / "file").write_text("", encoding="utf-8")
     (tmp_path / "d.svg").mkdir()
-    line = _refused(capsys, "--source", "KORTH", flag, str(tmp_path / name))
+    line = refused(capsys, "--source", "KORTH", flag, str(tmp_path / name))
     assert "cannot be written" in line
     assert reason in line
 

@@ -56,6 +56,7 @@ def add(verb: Verb) -> None:
     cite.set_defaults(asked=None)
     cache = verb("cache", "Show or clear the cache of compiled structures and kernels.", "symperf cache", "cache")
     cache.add_argument("--clear", action="store_true", help="remove everything that is kept")
+    cache.add_argument("--explain", action="store_true", help="what each pass over a kernel's program saved")
 
 
 def list_kind(text: str) -> str:

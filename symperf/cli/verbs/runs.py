@@ -51,6 +51,12 @@ def _train(verb: Verb) -> None:
     _methods(train)
     _interval(train)
     _timeline(train, "--timeline", "--trace")
+    train.add_argument(
+        "--no-bars",
+        dest="bars",
+        action="store_false",
+        help="in a terminal, print no bars of the largest terms and of memory below the tables",
+    )
     add_documents(train)
     spending(train)
     flags.plan(train)

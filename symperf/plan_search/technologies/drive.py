@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...codegen.compiling import stop_compiling
 from ..tally import round_values
 from .blocks import PROBED, Hulls, bound_plans, cut_blocks, probe, ranges, root, try_plans
 from .unit import EXACT
@@ -170,6 +171,7 @@ class Drive:
                 list(pool.map(try_part, parts))
             except BaseException as failure:
                 self._failures.append(failure)
+                stop_compiling()
                 raise
 
     def _work(self) -> None:

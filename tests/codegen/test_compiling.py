@@ -1,0 +1,141 @@
+"""Machine code is made in another process, which a signal ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import symperf as sf
+from symperf.codegen import compiling
+from symperf.codegen.store import Store
+from symperf.plan_search import family
+from symperf.plan_search.search import answer_search
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs signals")
+TEXT = '''"""A kernel."""
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def kernel(x, count):
+    for k in range(count):
+        x[k] += 1.0
+'''
+ENDLESS = """
+import pathlib, sys, time
+pathlib.Path(sys.argv[2]).with_name("kernel.nbc.tmp.0123").write_bytes(b"half")
+time.sleep(60)
+"""
+ARGUMENTS = (np.zeros(3), 3)
+
+
+def interrupt_after(seconds: float) -> float:
+    """Send this process a signal soon; when."""
+    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+    return time.monotonic() + seconds
+
+
+def wait_for(done: Callable[[], Any]) -> None:
+    end = time.monotonic() + 60
+    while not done() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert done()
+
+
+def test_another_process_leaves_its_machine_code_in_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "LONG", 0)
+    module = Store(tmp_path / "store").module(TEXT)
+    kernel = compiling.load_function(module, "kernel", ARGUMENTS)
+    assert len(list(tmp_path.rglob("*.nbc"))) == 1
+    x = np.zeros(3)
+    kernel(x, 3)
+    assert x.tolist() == [1.0, 1.0, 1.0]
+    assert kernel.stats.cache_hits  # it was loaded, not compiled again
+    assert compiling.load_function(module, "kernel", ARGUMENTS) is kernel
+
+
+def test_what_is_short_or_cannot_be_compiled_elsewhere_is_compiled_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = Store(tmp_path / "store").module(TEXT + "# short\n")
+    assert compiling.load_function(module, "kernel", ARGUMENTS) is module.kernel
+    monkeypatch.setattr(compiling, "LONG", 0)
+    for command in ("raise SystemExit(1)", None):
+        if command is None:
+            monkeypatch.setattr(compiling.sys, "executable", str(tmp_path / "none"))
+        monkeypatch.setattr(compiling, "_CHILD", command or "")
+        module = Store(tmp_path / "store").module(TEXT + f"# {command}\n")
+        assert compiling.load_function(module, "kernel", ARGUMENTS) is module.kernel
+
+
+def test_a_signal_ends_the_other_process_and_nothing_half_written_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling, "LONG", 0)
+    monkeypatch.setattr(compiling, "_CHILD", ENDLESS)
+    module = Store(tmp_path / "store").module(TEXT)
+    before = set(tmp_path.rglob("*"))
+    sent: list[float] = []
+
+    def send() -> None:
+        wait_for(lambda: set(tmp_path.rglob("*")) - before)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=send).start()
+    with pytest.raises(KeyboardInterrupt):
+        compiling.load_function(module, "kernel", ARGUMENTS)
+    assert time.monotonic() - sent[0] < 5  # at once, on a machine that does other things too
+    assert not compiling._running
+    assert set(tmp_path.rglob("*")) == before
+
+
+def test_threads_that_wait_for_another_process_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "LONG", 0)
+    monkeypatch.setattr(compiling, "_CHILD", ENDLESS)
+    module = Store(tmp_path / "store").module(TEXT)
+    found: list[BaseException] = []
+
+    def load() -> None:
+        try:
+            compiling.load_function(module, "kernel", ARGUMENTS)
+        except KeyboardInterrupt as failure:
+            found.append(failure)
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    wait_for(lambda: compiling._running)
+    compiling.stop_compiling()
+    thread.join(30)
+    assert len(found) == 1
+
+
+def test_a_search_that_compiles_ends_at_a_signal_and_keeps_nothing_half_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SYMPERF_CACHE", str(tmp_path))
+    family.program_of.cache_clear()
+    when: list[float] = []
+
+    def compile_for_ever(*_: Any, **__: Any) -> None:
+        when.append(interrupt_after(0.1))
+        while True:
+            time.sleep(0.001)
+
+    monkeypatch.setattr(family, "compile_structures", compile_for_ever)
+    model, system = sf.Model.load("gpt-22b"), sf.System.load("a100-80gb-sxm")
+    found = answer_search(model, system, devices=8, batch=8, sequence=128, require={"recompute": "none"})
+    assert time.monotonic() - when[0] < 5
+    assert not found.whole
+    assert not list(tmp_path.rglob("*.part"))
