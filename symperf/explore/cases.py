@@ -86,7 +86,8 @@ class Numbered:
         high: largest value.
         whole: whether it takes whole numbers alone.
         degrees: the values that it offers, where it offers some.
-        follows: inputs that take its value too, by the places of model, system and format.
+        follows: of a figure of a system, inputs that take its value too, by the places of those models, systems and
+            formats that have it.
     """
 
     name: str

@@ -35,7 +35,7 @@ def movable(runs: Mapping[str, FullRun], used: Collection[str]) -> tuple[Numbere
         tried = {place: _tried(run, name) for place, run in those.items()}
         known = [each for each in tried.values() if each is not None]
         if known and len(known) == len(tried):
-            follows = {place: each[2] for place, each in tried.items() if each is not None and each[2]}
+            follows = {place: each[2] for place, each in tried.items() if each is not None}
             low, high = min(each[0] for each in known), max(each[1] for each in known)
             now = next(iter(those.values())).bound[name][0]
             found.append(Numbered(name, "system", now, low, high, follows=follows))

@@ -1,6 +1,6 @@
 // The controls of a configuration, made once for its kind and brought up to date in place.
 import { el, show } from "./dom.js";
-import { inputsOf, refusalOf } from "./model.js";
+import { applies, inputsOf, refusalOf } from "./model.js";
 import { legal, valueOf } from "./state.js";
 import { plain, words } from "./units.js";
 
@@ -78,7 +78,10 @@ function slider(state, number, updates) {
   const range = el("input", { type: "range", min: 0, max: STEPS, "aria-label": `${words(name)}, slider`,
     oninput: () => state.move(name, Math.min(Math.max(of(Number(range.value)), low), high)) });
   const label = el("label", { for: id, title: symbol.sentence ?? "" }, words(name), unit ? el("span", { class: "unit" }, ` ${unit}`) : null);
+  const control = el("div", { class: "control" }, label, text, range);
   updates.push(() => {
+    control.hidden = !applies(kind, state.config, number);
+    if (control.hidden) return;
     const own = Object.hasOwn(state.config.numbers, name);
     const value = own || number.group !== "system" ? valueOf(kind, state.config, name) : boundValue(kind, state.config, number);
     label.classList.toggle("moved", own);
@@ -87,7 +90,7 @@ function slider(state, number, updates) {
     if (Number(range.value) !== at(value)) range.value = at(value);
     range.setAttribute("aria-valuetext", `${plain(value, 4)} ${unit}`.trim());
   });
-  return el("div", { class: "control" }, label, text, range);
+  return control;
 }
 
 // What a symbol of the system is bound to where it is not moved.

@@ -46,6 +46,13 @@ function baseOf(kind, place) {
   return kind.bases.get(begin);
 }
 
+// The places of a configuration's model, system and format.
+const formOf = (kind, config) => ["model", "system", "precision"].flatMap((name) =>
+  kind.choices.filter((choice) => choice.name === name).map(({ values }) => values.indexOf(config.choices[name]))).join("/");
+
+// Whether a number means something in a configuration: a figure of a system only where the system has it.
+export const applies = (kind, config, number) => number.group !== "system" || Object.hasOwn(number.follows, formOf(kind, config));
+
 // Values and sources of all inputs; `reason` says why the choices do not go together.
 export function inputsOf(kind, config) {
   const place = placeOf(kind, config.choices), found = kind.cases[place], base = baseOf(kind, place);
@@ -55,11 +62,10 @@ export function inputsOf(kind, config) {
   for (const list of base === found ? [found.values] : [base.values, found.values]) {
     for (let k = 0; k < list.length; k += 3) { values[list[k]] = list[k + 1]; sources[list[k]] = list[k + 2]; }
   }
-  const moved = new Set(), form = ["model", "system", "precision"].flatMap((name) =>
-    kind.choices.filter((choice) => choice.name === name).map(({ values: all }) => all.indexOf(config.choices[name]))).join("/");
+  const moved = new Set(), form = formOf(kind, config);
   for (const each of kind.numbers) {
     const own = Object.hasOwn(config.numbers, each.name);
-    if (each.group === "system" && !own) continue;
+    if (each.group === "system" && !(own && Object.hasOwn(each.follows, form))) continue;
     const value = own ? config.numbers[each.name] : each.start;
     for (const name of [each.name, ...(own ? each.follows[form] ?? [] : []), ...(each.name === "scale_up_size" ? ["rule/scale_up_size"] : [])]) {
       if (kind.number.has(name)) { values[kind.number.get(name)] = value; if (own) moved.add(name); }

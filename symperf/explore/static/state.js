@@ -1,5 +1,5 @@
 // The state of a page: one or two configurations, its history, and its address.
-import { startOf } from "./model.js";
+import { applies, startOf } from "./model.js";
 
 const LONGEST = 200;
 const SLOTS = ["a", "b"];
@@ -108,7 +108,7 @@ const flag = (name) => `--${name.replaceAll("_", "-")}`;
 function partsOf(kind, config) {
   const fields = { ...kind.flags.plan }, values = {}, work = {};
   for (const { name } of kind.choices) if (name !== "model" && name !== "system") fields[name] = config.choices[name];
-  for (const { name, group, start } of kind.numbers) {
+  for (const { name, group, start } of kind.numbers.filter((number) => applies(kind, config, number))) {
     const value = config.numbers[name] ?? start;
     if (group === "work") work[name] = value;
     else if (group === "plan") fields[name] = value;

@@ -1,7 +1,7 @@
 // The views of an answer.
 import { curve, legend, roofline, stack } from "./charts.js";
 import { byId, el, math, path, show, table } from "./dom.js";
-import { answer, largest } from "./model.js";
+import { answer, applies, largest } from "./model.js";
 import { axisValues, startMap, viridis } from "./phase.js";
 import { valueOf } from "./state.js";
 import { boundValue } from "./controls.js";
@@ -124,6 +124,7 @@ export function drawRoofline(told) {
 
 // One symbol swept: a curve, the resource that binds along it, and where that changes.
 export function drawSweep(kind, config, number, name) {
+  if (!applies(kind, config, number)) { show(byId("sweep"), el("p", {}, `${words(number.name)}: the system has no such figure.`)); return; }
   const [, label, unit] = METRICS[kind.name].find(([each]) => each === name) ?? METRICS[kind.name][0];
   const top = number.group === "work" ? Math.min(number.high, Math.max(1024, number.start * 64)) : number.high;
   const xs = number.degrees.length ? number.degrees.slice() : [...new Set(axisValues({ ...number, high: top }, 240))];
@@ -162,7 +163,8 @@ export const metricsOf = (kind) => METRICS[kind.name];
 
 // A map over two symbols.
 export function drawMap(kind, config, x, y, code) {
-  const where = byId("phase");
+  const where = byId("phase"), absent = [x, y].find((number) => !applies(kind, config, number));
+  if (absent) { show(where, el("p", {}, `${words(absent.name)}: the system has no such figure.`)); return; }
   show(where, el("p", { role: "status" }, "A million points are computed …"));
   let kept = null;
   const ends = (number) => {
