@@ -9,12 +9,9 @@ from xml.etree import ElementTree
 from ..book.entry import entry
 from ..book.equation import latex_blocks, unicode_lines
 from ..book.markup import mathml
+from ..common.artefacts import load_or_make
 from ..common.errors import InputError
-from ..formulas.language.named_calls import calls_in, name_calls
-from ..infer.build import tree as inference_tree
 from ..infer.structure import InferenceStructure
-from ..operations.schedule import Idle, terms
-from ..train.build import step_tree
 
 if TYPE_CHECKING:
     from ..formulas.language.formula import Formula
@@ -39,8 +36,29 @@ class Told:
 
 
 def told_operations(structure: Structure | InferenceStructure) -> dict[str, Told]:
-    """What is told of each operation, by path."""
+    """What is told of each operation, by path: from the cache folder, or from the schedule tree."""
+    kind = f"told operations of {type(structure).__name__}"
+    return load_or_make(kind, structure.key(), lambda: _read_operations(structure), _to_json, _from_json)
+
+
+def _to_json(found: dict[str, Told]) -> dict[str, Any]:
+    return {path: [told.calls, told.summed] for path, told in found.items()}
+
+
+def _from_json(data: dict[str, Any]) -> dict[str, Told]:
+    return {
+        str(path): Told(tuple((str(name), str(given)) for name, given in calls), bool(summed))
+        for path, (calls, summed) in data.items()
+    }
+
+
+def _read_operations(structure: Structure | InferenceStructure) -> dict[str, Told]:
     import sympy
+
+    from ..formulas.language.named_calls import calls_in, name_calls
+    from ..infer.build import tree as inference_tree
+    from ..operations.schedule import Idle, terms
+    from ..train.build import step_tree
 
     with name_calls():
         tree = inference_tree(structure) if isinstance(structure, InferenceStructure) else step_tree(structure)
