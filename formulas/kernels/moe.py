@@ -325,7 +325,7 @@ def combination_bytes(tokens: Any, num_experts_per_token: Any, hidden_size: Any,
     curvature="affine",
 )
 def scatter_add_time(tokens: Any, num_experts_per_token: Any, hidden_size: Any) -> Any:
-    """Seconds of adding all rows to their tokens by an atomic addition for each element: T k_e h lambda_s.
+    """Seconds of adding all rows to their tokens by an atomic addition for each element: T k_e h lambda_add.
 
     A sum over choices that no kernel is made for is a `scatter_add_` into zeros, and so is the gradient of sorting,
     which adds at an index (Megatron-LM, core/transformer/moe/moe_utils.py, permute and unpermute that are not fused).

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import quote
 from ..common.numbers import numeral
+from ..plans.fields import LARGEST
 from ..plans.plan_fields import FIELDS
 from .output import NARROWEST
 
@@ -199,7 +200,8 @@ _METAVARS = {"degree": "N", "count": "N", "fraction": "F", "choice": "NAME", "li
 def whole(text: str) -> int:
     """A whole number."""
     if (found := numeral(text, int)) is None:
-        raise argparse.ArgumentTypeError(f"found {quote(text)}, expected a whole number")
+        most = f" of at most {LARGEST}" if text.strip().removeprefix("+").isdecimal() and text.isascii() else ""
+        raise argparse.ArgumentTypeError(f"found {quote(text)}, expected a whole number{most}")
     return found
 
 

@@ -106,10 +106,13 @@ def numeral(text: str, kind: type[Number]) -> Number | None:
 def plain_value(text: str) -> int | float | bool | str:
     """What a text on a command line is: a whole number, a number, true or false, or else the text.
 
-    >>> plain_value("8"), plain_value("4.8e12"), plain_value("True"), plain_value("3 us")
-    (8, 4800000000000.0, True, '3 us')
+    Digits that no double can hold stay text, so that whoever refuses them shows what was written.
+
+    >>> plain_value("8"), plain_value("4.8e12"), plain_value("True"), plain_value("3 us"), plain_value("1e400")
+    (8, 4800000000000.0, True, '3 us', '1e400')
     """
     for kind in (int, float):
         if (found := numeral(text, kind)) is not None:
-            return found
+            spelt = "inf" in text.lower()
+            return text if found in (math.inf, -math.inf) and not spelt else found
     return {"true": True, "false": False}.get(text.lower(), text)

@@ -2,7 +2,8 @@
 
 A table of the file is a family of rows. Its keys, each with the place in the document that says it (`source`):
 
-* `columns`: what the row's empty cells hold; `instead`: cells that are read otherwise than they are written;
+* `columns`: what the row's empty cells hold, a micro-batch unless the row's other cells say another;
+* `instead`: cells that are read otherwise than they are written;
 * `plan`, `values`: fields of the plan, and values of other symbols; `network`: figures of the system around the part;
 * `stack`: the profile of the kernels, by the document's date, where the framework's name says no version;
 * `flops`: what a TFLOP/s or a utilisation counts where `tflops_definition` does not say (`flop_counts.CONVENTIONS`);
@@ -16,6 +17,7 @@ bring a prediction nearer to a measurement.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 TABLE = Path(__file__).parent / "documents.toml"
 TABLES = ("columns", "instead", "plan", "values", "network")
+MICRO = "micro_batch_seqs"
+GLOBAL_BATCH, DEVICES = ("global_batch_seqs", "batch"), ("num_devices", "devices")
 NOTHING: Mapping[str, Any] = {}
 
 
@@ -88,7 +92,22 @@ def document_of(row: TableRow) -> Document:
     for part in parts:
         if part.matches(row):
             said = part.said.over(said)
+    if MICRO in said.columns and not _may_run(int(said.columns[MICRO]), row):
+        said = replace(said, columns={name: text for name, text in said.columns.items() if name != MICRO})
     return said
+
+
+def _may_run(micro: int, row: TableRow) -> bool:
+    """Whether a document's micro-batch is a row's too: it tells no number of them, and they fill a replica's batch.
+
+    A row of one's own may have another layout than the document's script; what it says itself goes first.
+    """
+    if row.whole("grad_accum") is not None:
+        return False
+    batch, devices = (row.whole(name) or row.whole(short) for name, short in (GLOBAL_BATCH, DEVICES))
+    replica = math.prod(row.whole(name) or 1 for name in ("tp", "pp", "cp"))
+    replicas = row.whole("dp") or (devices or replica) // replica
+    return batch is None or replicas == 0 or batch % replicas != 0 or batch // replicas % micro == 0
 
 
 def filled(row: TableRow) -> TableRow:

@@ -107,7 +107,8 @@ def test_a_book_is_written(call: Any, tmp_path: Path, kind: str, begin: bytes) -
     assert output(call, "formulas", "work_time", f"--{kind}", str(path)) == f"wrote {path}\n"
     assert path.read_bytes().startswith(begin)
     found = data(call, "formulas", "work_time", f"--{kind}", str(path))
-    assert found == {"written": str(path), "bytes": path.stat().st_size}
+    assert (found["written"], found["bytes"]) == (str(path), path.stat().st_size)
+    assert found.keys() == {"written", "bytes", "schema", "constants_version"}
 
 
 @pytest.mark.parametrize(

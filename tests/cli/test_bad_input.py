@@ -29,6 +29,7 @@ memory_capacity = "96 GB"
 HOSTILE = "__import__('pathlib').Path('pwned').touch()"
 M, S, WORK = ["gpt-22b"], ["-s", "a100-80gb-sxm"], ["--batch", "8", "--sequence", "2048"]
 RANGE = "expected a whole number from 1 to 1000000000"
+MOST = "expected a whole number of at most 1000000000"
 
 
 class Case(NamedTuple):
@@ -147,8 +148,16 @@ CASES = [
     *(
         train(f"{flag} {value or 'nothing'}"[:40], [f"--{flag}={value}"], flag.replace("-", "_"), found, RANGE)
         for flag in ("tp", "pp", "dp", "vpp", "micro-batch", "batch", "sequence")
-        for value, found in (("0", "found 0"), ("-1", "found -1"), ("1000000001", "1000000001"), ("9" * 400, "99..."))
+        for value, found in (("0", "found 0"), ("-1", "found -1"), ("1000000001", "1000000001"))
     ),
+    *(
+        train(
+            f"--{flag} of {digits} digits", [f"--{flag}={'9' * digits}"], f"argument --{flag}: found '99", "99...", MOST
+        )
+        for flag in ("tp", "pp", "dp", "vpp", "micro-batch", "batch", "sequence")
+        for digits in (400, 5000)
+    ),
+    train("a huge number below zero", [f"--tp=-{'9' * 400}"], "argument --tp: found '-99", "expected a whole number"),
     *(
         train(f"--tp {name}", [f"--tp={value}"], "train", "--tp", "found", "expected a whole number")
         for name, value in {

@@ -59,7 +59,7 @@ def test_an_element_of_no_size_is_refused(refused, name: str, value: str, verb: 
 def test_formats_of_transfers_that_no_device_makes_change_nothing(name: str, precision: str) -> None:
     """One device holds all experts: no token travels, whatever the format, as in inference."""
     plain, stated = (trained(ep=1, precision=precision, **more) for more in ({}, {name: 1.0}))
-    assert stated.value("time") == plain.value("time")
+    assert stated.value("time") == pytest.approx(plain.value("time"), rel=1e-14)  # sums in another order
     assert stated.value("memory") == plain.value("memory")
 
 

@@ -185,7 +185,7 @@ UNDECIDED: dict[tuple[str, str], str] = {
     **{
         (name, symbol): "more passes run ahead of the first gradient, fewer in turn with one"
         for name, symbols in {
-            "one_f_one_b_later_time": "behind_time micro_batches stages stage_number",
+            "one_f_one_b_later_time": "micro_batches stages stage_number",
             "zero_bubble_stage_time": "stages in_flight stage_number",
             "zero_bubble_stage_flush_time": "stages in_flight stage_number",
             "dual_pipe_begin_time": "stages stage_number",

@@ -127,21 +127,6 @@ def test_one_f_one_b() -> None:
     assert off[-1] < 0.05
 
 
-def test_one_f_one_b_of_one_slow_stage() -> None:
-    """A stage that takes several times as long as all others decides alone, wherever it is, and to the last digit."""
-    draw = random.Random(5)
-    for _ in range(CASES):
-        p = draw.choice(ANY)
-        slow = draw.randrange(p)
-        forward = [draw.uniform(0.1, 1) * (30 if stage == slow else 1) for stage in range(p)]
-        backward = [draw.uniform(1, 2.5) * f for f in forward]
-        both, m = list(zip(forward, backward, strict=True)), p * draw.choice((2, 3))
-        times = {"F": forward, "D": backward}
-        run = sim.simulate(sim.one_f_one_b(m, p), lambda item, of=times: of[item[0].kind][item[0].stage]).makespan
-        later = unequal.one_f_one_b_later_time(*both[slow], sum(map(sum, both[slow + 1 :])), m, p, slow + 1)
-        assert sum(map(sum, both)) + float(later) == pytest.approx(run, rel=1e-9)
-
-
 @pytest.mark.parametrize("name", ["h1", "h2"])
 def test_zero_bubble(name: str) -> None:
     """ZB-H1 with its barrier, ZB-H2 without; exact in four of five cases, within 2 % in nearly all."""

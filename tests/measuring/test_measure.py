@@ -313,7 +313,7 @@ def test_nothing_to_write(tmp_path: Path) -> None:
     assert out.read_text(encoding="utf-8") == "mine"
     with pytest.raises(InputError, match="is a folder"):
         Writer(tmp_path)
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="none is no folder"):
         Writer(tmp_path / "none" / "measured.csv")
 
 

@@ -43,7 +43,7 @@ expert_operations = add(
 scatter_latency = add(
     "efficiency",
     "scatter_latency",
-    r"\lambda_s",
+    r"\lambda_{add}",
     "Time that one element takes which is added atomically to its place, where tokens are sorted and summed by kernels "
     "that are not fused.",
     SECOND,
