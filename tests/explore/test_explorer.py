@@ -142,6 +142,46 @@ def test_javascript_gives_the_numbers_and_the_refusals_of_python(tmp_path: Path)
     assert answered >= 20
 
 
+GRID = """
+import { readFileSync } from "node:fs";
+import { answer, inputsOf, readKinds, startOf } from "./model.js";
+import { axisValues, placesMovedBy } from "./phase.js";
+import { forward, gridSource, part } from "./tape.js";
+const kinds = readKinds(JSON.parse(readFileSync("data.json", "utf8")));
+let worst = 0;
+for (const kind of Object.values(kinds)) {
+  const config = startOf(kind), found = inputsOf(kind, config), { outputs } = kind.structures[found.structure];
+  const named = (name) => kind.numbers.find((number) => number.name === name);
+  for (const pair of [["memory_bandwidth", "matrix_rate"], ["batch", "launch_latency"], ["dp", "vector_rate"]]) {
+    const [x, y] = pair.map(named), [xs, ys] = [axisValues({ ...x, high: x.low * 9 }, 5), axisValues(y, 7)];
+    const tape = part(kind.tape, [outputs.get("time")]), values = forward(tape, found.values);
+    const places = [x, y].map((number) => new Set(placesMovedBy(kind, config, number)));
+    const [times] = (0, eval)(gridSource(tape, values, ...places, [tape.place[outputs.get("time")]]))(xs, ys);
+    for (let k = 0; k < times.length; k += 1) {
+      const numbers = { [x.name]: xs[k % 5], [y.name]: ys[Math.floor(k / 5)] };
+      const told = answer(kind, { ...config, numbers }, { terms: false });
+      if (!told.reason) worst = Math.max(worst, Math.abs(times[k] / told.value("time") - 1));
+    }
+  }
+}
+console.log(worst);
+"""
+
+
+def test_a_map_is_the_points_that_it_is_made_of(tmp_path: Path) -> None:
+    """The source that is written for a grid gives the times of single points."""
+    for name in ("tape.js", "model.js", "phase.js"):
+        shutil.copy(STATIC / name, tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
+    (tmp_path / "main.js").write_text(GRID, encoding="utf-8")
+    (tmp_path / "data.json").write_text(json.dumps(_data()), encoding="utf-8")
+    done = subprocess.run(
+        [tool("node", "nodejs"), "main.js"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1e-12
+
+
 def test_structures_share_their_instructions() -> None:
     """Four structures of a step have fewer instructions than two of them would have apart."""
     train, _ = _data()["kinds"]

@@ -18,11 +18,12 @@ export function legend(parts) {
 const tint = () => getComputedStyle(document.documentElement).getPropertyValue("--ink").trim();
 const faint = () => getComputedStyle(document.documentElement).getPropertyValue("--line").trim();
 
-export function logTicks(low, high) {
-  const found = [];
+// Ticks of a logarithmic scale, at most so many.
+export function logTicks(low, high, most) {
+  const found = [], every = Math.ceil(Math.log10(high / low) / Math.max(most, 1));
   const dense = Math.log10(high / low) < 1.7 ? [1, 2, 3, 5] : [1];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
-    for (const step of dense) if (step * 10 ** power >= low * 0.999 && step * 10 ** power <= high * 1.001) found.push(step * 10 ** power);
+    if (power % every === 0) for (const step of dense) if (step * 10 ** power >= low * 0.999 && step * 10 ** power <= high * 1.001) found.push(step * 10 ** power);
   }
   return found;
 }
@@ -34,7 +35,7 @@ function axis(label, unit, log) {
     values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : unit === "%" ? percent(tick) : scaled(tick, unit, 2))),
     ...(log ? { splits: (chart, place) => {
       const scale = chart.scales[chart.axes[place].scale];
-      return logTicks(scale.min, scale.max);
+      return logTicks(scale.min, scale.max, (place === 0 ? chart.bbox.width / 64 : chart.bbox.height / 28) / devicePixelRatio);
     }, filter: (_, splits) => splits } : {}),
   };
 }
