@@ -1,9 +1,9 @@
 """The command line, `symperf VERB ...`: flags, verbs, and exit statuses.
 
 Imports `analysis`, `book`, `calibration`, `calibration.kernels`, `checking`, `common`, `derive`, `evaluation`,
-`export`, `frameworks`, `infer`, `installation`, `measuring`, `models`, `plan_search`, `plan_search.inference`,
-`plans`, `report`, `runs`, `serve`, `sweep`, `systems`, `technology`, `technology.allocation`, `timeline`, `train`,
-`validation`, `validation.kernels`.
+`explore`, `export`, `frameworks`, `infer`, `installation`, `measuring`, `models`, `plan_search`,
+`plan_search.inference`, `plans`, `report`, `runs`, `serve`, `sweep`, `systems`, `technology`,
+`technology.allocation`, `timeline`, `train`, `validation`, `validation.kernels`.
 """
 
 from __future__ import annotations

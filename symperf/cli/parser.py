@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ..common.errors import InputError, nearest, quote
 from . import flags
 from .output import write
-from .verbs import derives, looks, measures, questions, runs, searches, sweeps, technologies, tools, validates
+from .verbs import derives, explores, looks, measures, questions, runs, searches, sweeps, technologies, tools, validates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -122,7 +122,19 @@ def build() -> tuple[Parser, dict[str, Parser]]:
         verbs[name] = sub
         return sub
 
-    for group in (runs, looks, sweeps, derives, questions, measures, validates, technologies, searches, tools):
+    for group in (
+        runs,
+        looks,
+        explores,
+        sweeps,
+        derives,
+        questions,
+        measures,
+        validates,
+        technologies,
+        searches,
+        tools,
+    ):
         group.add(verb)
     return parser, verbs
 

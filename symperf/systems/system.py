@@ -159,7 +159,7 @@ class System:
             InputError: a value that a system file could not have either, or an unknown name.
         """
         raw = _Raw(where, self.name, self.title, dict(self.matrix_rates), dict(self.quantities), list(self.lineage))
-        raw.stated, raw.links = {*self.stated, *values}, self.links
+        raw.stated, raw.links, raw.runtime = {*self.stated, *values}, self.links, self.runtime
         for key, entry in values.items():
             if key == "matrix_rate":
                 raw.rates[precision] = quantity_of(entry, MATRIX_RATE, where, key)

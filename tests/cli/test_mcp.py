@@ -68,8 +68,8 @@ def test_every_option_that_names_a_file_is_known_to_read_or_to_write() -> None:
 
 def test_nothing_is_written_unless_that_is_asked_for() -> None:
     served = tools()
-    assert set(VERBS) - set(served) == {*LEFT_OUT, "sweep", "calibrate"}
-    assert set(EVERY) - set(served) == {"sweep", "calibrate"}
+    assert set(VERBS) - set(served) == {*LEFT_OUT, "explore", "sweep", "calibrate"}
+    assert set(EVERY) - set(served) == {"explore", "sweep", "calibrate"}
     for tool in served.values():
         assert not tool.writes
         assert not {"output", "plot", "pdf", "timeline", "trace", "markdown", "dask", "json"} & {

@@ -39,6 +39,7 @@ ALLOWED = {
         "analysis common derive evaluation infer models operations plans spending sweep systems train train.memory"
     ),
     "checking": "common models runs",
+    "explore": "book common infer models operations plans runs spending systems train",
     "plan_search": "analysis common models operations plans runs spending systems train train.memory train.step",
     "serve": "analysis common evaluation infer models operations plans runs systems train",
     "technology.allocation": "common derive runs systems technology",
@@ -53,8 +54,8 @@ ALLOWED = {
         "train"
     ),
     "cli": (
-        "analysis book calibration calibration.kernels checking common derive evaluation export frameworks infer "
-        "installation measuring models plan_search plan_search.inference plans report runs serve sweep systems "
+        "analysis book calibration calibration.kernels checking common derive evaluation explore export frameworks "
+        "infer installation measuring models plan_search plan_search.inference plans report runs serve sweep systems "
         "technology technology.allocation timeline train validation validation.kernels"
     ),
 }

@@ -38,11 +38,12 @@ CASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "calibrate": (("calibrate", "@/m.csv", "-s", "h100-sxm", "-o", "@/new.toml", "--fit", "matrix_efficiency"),),
     "validate": (("validate", "--source", "KORTH"),),
     "technology": (("technology",),),
+    "explore": (("explore", "llama-2-7b", "-s", "h100-sxm", "--only", "infer", "-o", "@/page.html"),),
     "allocate": (("allocate", "gpt-22b", "--tp", "8", "--batch", "8", "--sequence", "2048"),),
     "search": (("search", "llama-2-7b", "-s", "h100-sxm", "--devices", "2", "--batch", "8", "--sequence", "128"),),
 }
 """By verb; `measure` needs a device, and its keys stand in its schema by hand."""
-SLOW = ("allocate", "validate", "cite", "derive", "search", "phase", "gains", "calibrate", "sweep", "serve")
+SLOW = ("allocate", "validate", "cite", "derive", "search", "phase", "gains", "calibrate", "sweep", "serve", "explore")
 """Those that take longest, left to `nightly`."""
 _KINDS: dict[str, Any] = {"object": dict, "array": list, "string": str, "null": type(None), "boolean": bool}
 

@@ -1,0 +1,59 @@
+"""`symperf explore`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..common.errors import InputError, quote
+from ..common.outputs import check_file, write_file
+from ..models.model import Model
+from ..plans.plan import positive_integer
+from ..systems.system import System
+from .output import write, write_json
+from .settings import plan_of
+
+if TYPE_CHECKING:
+    import argparse
+
+TOLD = "explore: --output {}: cannot be written"
+FEWEST = 8
+"""Micro-batches of a replica, where no batch is asked for."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write an explorer of models on systems."""
+    from ..explore.explorer import KINDS, Explorer, parse_varied
+
+    if options.only is not None and options.only not in KINDS:
+        raise InputError(f"--only: found {quote(options.only)}, expected {' or '.join(KINDS)}")
+    check_file(options.output, TOLD)
+    plan = plan_of(options, {})
+    models = [Model.load(name, options.ignore_key) for name in options.models]
+    context = min(model.context or 4096 for model in models)
+    batch = FEWEST * plan.dp * (plan.micro_batch or 1) * plan.pp if options.batch is None else options.batch
+    sequence = min(4096, context) if options.sequence is None else options.sequence
+    prompt = min(1024, context // 2) if options.prompt is None else options.prompt
+    generate = min(256, context // 4) if options.generate is None else options.generate
+    asked = {"stack": options.stack, "kv_precision": options.kv_precision}
+    explorer = Explorer(
+        models,
+        [System.load(name) for name in options.system],
+        plan,
+        kinds=KINDS if options.only is None else (options.only,),
+        train=(positive_integer("batch", batch), positive_integer("sequence", sequence)),
+        infer=(options.sequences or FEWEST * plan.dp, prompt, generate),
+        varied=parse_varied(options.vary),
+        options={name: value for name, value in asked.items() if value is not None},
+    )
+    data = explorer.data()
+    text = explorer.html(data)
+    write_file(options.output, text, TOLD)
+    structures = {kind["name"]: len(kind["structures"]) for kind in data["kinds"]}
+    choices = {kind["name"]: len(kind["cases"]) for kind in data["kinds"]}
+    size = len(text.encode())
+    if options.json:
+        write_json({"file": options.output, "bytes": size, "structures": structures, "choices": choices})
+        return 0
+    counts = ", ".join(f"{count} structures of {name}" for name, count in structures.items())
+    write(f"{options.output}: {size / 1e6:.2f} MB with the programs of {counts}; open it in a browser\n")
+    return 0

@@ -1,0 +1,265 @@
+"""The explorer: what its page holds, and that its JavaScript gives Python's numbers and refusals."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import subprocess
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.tools import tool
+
+import symperf as sf
+from symperf.common.errors import InputError
+from symperf.explore.explorer import Explorer, parse_varied
+from symperf.explore.page import STATIC, page
+from symperf.explore.training import VARIED
+from symperf.runs.inference_run import InferenceRun
+from symperf.runs.training_run import Run
+from symperf.train.compile import compile_step
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from symperf.runs.full_run import FullRun
+
+MODEL, SYSTEM = "llama-2-7b", "h100-sxm"
+VARY = {
+    "recompute": ("none",),
+    "sequence_parallel": (False, True),
+    "zero": (1,),
+    "schedule": ("1f1b", "interleaved"),
+    "attention": ("flash",),
+}
+MANY = 40
+SCRIPT = """
+import { readFileSync } from "node:fs";
+import { answer, readKinds, startOf } from "./model.js";
+const kinds = readKinds(JSON.parse(readFileSync("data.json", "utf8")));
+const found = JSON.parse(readFileSync("asked.json", "utf8")).map(({ kind, choices, numbers }) => {
+  const config = { kind, choices: { ...startOf(kinds[kind]).choices, ...choices }, numbers };
+  const told = answer(kinds[kind], config);
+  if (told.reason) return { reason: told.reason };
+  const { need } = told.memory;
+  return { time: told.value("time"), need, joules: told.joules, dollars: told.dollars, shares: told.shares,
+    rows: told.rows.map(({ path, seconds, bound, flops }) => [path, seconds, bound, flops]) };
+});
+console.log(JSON.stringify(found));
+"""
+
+
+@lru_cache(maxsize=1)
+def _data() -> dict[str, Any]:
+    """An explorer of few structures, as a page reads it."""
+    plan = sf.Plan(tp=2, dp=2, zero=1)
+    explorer = Explorer([sf.Model.load(MODEL)], [sf.System.load(SYSTEM)], plan, train=(32, 2048), varied=VARY)
+    found: dict[str, Any] = json.loads(json.dumps(explorer.data()))
+    return found
+
+
+def _draw(kind: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """A configuration: any choices, and half of the numbers anywhere in their ranges."""
+    numbers = {}
+    for each in kind["numbers"]:
+        if rng.random() < 0.5:
+            continue
+        if each["degrees"]:
+            numbers[each["name"]] = rng.choice(each["degrees"][:4])
+        elif each["whole"]:
+            numbers[each["name"]] = rng.choice([8, 32, 64, 7, 500])
+        else:
+            numbers[each["name"]] = rng.uniform(each["low"], each["high"])
+    choices = {choice["name"]: rng.choice(choice["values"]) for choice in kind["choices"]}
+    return {"kind": kind["name"], "choices": choices, "numbers": numbers}
+
+
+def _run(kind: dict[str, Any], asked: dict[str, Any]) -> FullRun:
+    """What Python says of a configuration.
+
+    Raises:
+        InputError: it cannot be.
+    """
+    grouped: dict[str, dict[str, Any]] = {"plan": {}, "work": {}, "system": {}}
+    for each in kind["numbers"]:
+        value = asked["numbers"].get(each["name"], each["start"])
+        if each["group"] != "system" or each["name"] in asked["numbers"]:
+            grouped[each["group"]][each["name"]] = int(value) if each["whole"] else value
+    fields = {name: value for name, value in asked["choices"].items() if name not in ("model", "system")}
+    plan = sf.Plan(**fields, **grouped["plan"])
+    make: Any = Run if kind["name"] == "train" else InferenceRun
+    made: FullRun = make(
+        sf.Model.load(MODEL), sf.System.load(SYSTEM), plan, **grouped["work"], values=grouped["system"]
+    )
+    return made
+
+
+def _run_or_refusal(kind: dict[str, Any], asked: dict[str, Any]) -> tuple[FullRun | None, str | None]:
+    try:
+        return _run(kind, asked), None
+    except InputError as error:
+        return None, str(error)
+
+
+def test_javascript_gives_the_numbers_and_the_refusals_of_python(tmp_path: Path) -> None:
+    """At settings drawn at random: time, memory, joules, dollars, shares and the breakdown, or the same line."""
+    rng, data = random.Random(26), _data()
+    asked = [(kind, _draw(kind, rng)) for _ in range(MANY) for kind in data["kinds"]]
+    for name in ("tape.js", "model.js"):
+        shutil.copy(STATIC / name, tmp_path)
+    for name, text in {
+        "package.json": '{"type": "module"}',
+        "main.js": SCRIPT,
+        "data.json": json.dumps(data),
+        "asked.json": json.dumps([each for _, each in asked]),
+    }.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [tool("node", "nodejs"), "main.js"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    answered = 0
+    for (kind, each), found in zip(asked, json.loads(done.stdout), strict=True):
+        run, refusal = _run_or_refusal(kind, each)
+        assert found.get("reason") == refusal, each
+        if run is None:
+            continue
+        answered += 1
+        assert found["time"] == pytest.approx(run.value("time"), rel=1e-12)
+        assert found["need"] == pytest.approx(run.needed_bytes, rel=1e-12)
+        assert found["joules"] == pytest.approx(run.energy().total, rel=1e-12)
+        assert found["dollars"] == pytest.approx(run.cost().dollars, rel=1e-12)
+        for name, share in run.shares().items():
+            assert found["shares"].get(name, 0.0) == pytest.approx(share, abs=1e-12)
+        for row, (path, seconds, bound, flops) in zip(run.table(), found["rows"], strict=True):
+            assert path == row.name
+            assert seconds == pytest.approx(row.time_s, rel=1e-9, abs=1e-12 * run.value("time"))
+            assert bound == row.bound
+            assert flops * row.count == pytest.approx(row.flops, rel=1e-12)
+    assert answered >= 20
+
+
+GRID = """
+import { readFileSync } from "node:fs";
+import { answer, inputsOf, readKinds, startOf } from "./model.js";
+import { axisValues, placesMovedBy } from "./phase.js";
+import { forward, gridSource, part } from "./tape.js";
+const kinds = readKinds(JSON.parse(readFileSync("data.json", "utf8")));
+let worst = 0;
+for (const kind of Object.values(kinds)) {
+  const config = startOf(kind), found = inputsOf(kind, config), { outputs } = kind.structures[found.structure];
+  const named = (name) => kind.numbers.find((number) => number.name === name);
+  for (const pair of [["memory_bandwidth", "matrix_rate"], ["batch", "launch_latency"], ["dp", "vector_rate"]]) {
+    const [x, y] = pair.map(named), [xs, ys] = [axisValues({ ...x, high: x.low * 9 }, 5), axisValues(y, 7)];
+    const tape = part(kind.tape, [outputs.get("time")]), values = forward(tape, found.values);
+    const places = [x, y].map((number) => new Set(placesMovedBy(kind, config, number)));
+    const [times] = (0, eval)(gridSource(tape, values, ...places, [tape.place[outputs.get("time")]]))(xs, ys);
+    for (let k = 0; k < times.length; k += 1) {
+      const numbers = { [x.name]: xs[k % 5], [y.name]: ys[Math.floor(k / 5)] };
+      const told = answer(kind, { ...config, numbers }, { terms: false });
+      if (!told.reason) worst = Math.max(worst, Math.abs(times[k] / told.value("time") - 1));
+    }
+  }
+}
+console.log(worst);
+"""
+
+
+def test_a_map_is_the_points_that_it_is_made_of(tmp_path: Path) -> None:
+    """The source that is written for a grid gives the times of single points."""
+    for name in ("tape.js", "model.js", "phase.js"):
+        shutil.copy(STATIC / name, tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
+    (tmp_path / "main.js").write_text(GRID, encoding="utf-8")
+    (tmp_path / "data.json").write_text(json.dumps(_data()), encoding="utf-8")
+    done = subprocess.run(
+        [tool("node", "nodejs"), "main.js"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1e-12
+
+
+def test_structures_share_their_instructions() -> None:
+    """Four structures of a step have fewer instructions than two of them would have apart."""
+    train, _ = _data()["kinds"]
+    assert len(train["structures"]) == 4
+    one = compile_step(Run(sf.Model.load(MODEL), sf.System.load(SYSTEM), sf.Plan(), batch=1, sequence=1).structure)
+    assert len(train["pool"]["operations"]) < 2.5 * len(one.program)
+
+
+def test_a_page_is_small_and_names_no_network() -> None:
+    """Under 3 MB with a policy that allows the page's own scripts alone; addresses are of namespaces and a notice."""
+    text = page(_data())
+    assert len(text.encode()) < 3_000_000
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert policy[1].startswith("default-src &#x27;none&#x27;; script-src &#x27;sha256-")
+    assert "unsafe-eval" not in policy[1]
+    assert "connect-src" not in policy[1]
+    assert not re.search(r"""(?:src|href)=["'](?!data:,|#)""", text.partition("<script type")[0])
+    outside = re.sub(r'<script type="application/json" id="data">.*?</script>', "", text)  # sources are told there
+    assert set(re.findall(r"https?://[\w./-]+", outside)) <= {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1998/Math/MathML",
+        "https://github.com/leeoniya/uPlot",
+    }
+
+
+def test_every_operation_tells_its_formulas() -> None:
+    """Each operation of each structure has formulas, and each of them an equation and a source."""
+    data = _data()
+    for kind in data["kinds"]:
+        for structure in kind["structures"]:
+            paths, marks, calls = (structure["terms"][k::4] for k in (0, 2, 3))
+            for path, mark, at in zip(paths, marks, calls, strict=True):
+                # What a software takes beside its kernels is a figure of its profile.
+                assert kind["calls"][at] or mark == 1 or data["texts"][path].endswith("/software")
+    for told in data["formulas"].values():
+        assert told["source"]
+        assert told.get("math") or told.get("lines")
+
+
+def test_a_hostile_name_stays_text(tmp_path: Path) -> None:
+    """What a folder is called ends no element and begins none."""
+    evil = "x\"'><img src=q onerror=alert(1)>&lt;!--"
+    folder = tmp_path / evil
+    folder.mkdir()
+    config = {
+        "model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 128, "max_position_embeddings": 128,
+        "rms_norm_eps": 1e-6, "hidden_act": "silu", "tie_word_embeddings": False, "architectures": ["LlamaForCausalLM"],
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    data = {**_data(), "models": [sf.Model.load(folder).name, "</script><script>alert(1)</script>"]}
+    text = page(data)
+    assert "<img" not in text
+    assert "alert(1)</script>" not in text
+    assert text.count("<script") == 4
+
+
+def test_values_of_a_field_can_be_fewer() -> None:
+    """`--vary` offers some values of a field; what is none of them, or no field, is refused with what would do."""
+    assert parse_varied(["recompute=full", "sequence-parallel=true"]) == {
+        **VARIED,
+        "recompute": ("full",),
+        "sequence_parallel": (True,),
+    }
+    for setting, line in {
+        "zero=7": "--vary zero: found '7', expected some of 0, 1, 2, 3",
+        "recompute=some": "--vary recompute: found 'some', expected some of none, selective, full",
+        "tp=2": "--vary: found 'tp=2', expected NAME=VALUE,... of recompute, sequence_parallel, zero, schedule, ",
+        "zero": "--vary: found 'zero', expected NAME=VALUE,... of recompute, sequence_parallel, zero, schedule, ",
+    }.items():
+        with pytest.raises(InputError) as found:
+            parse_varied([setting])
+        assert str(found.value).startswith(line)
+
+
+def test_a_model_named_twice_is_refused() -> None:
+    """The choices of a page have names of their own."""
+    model = sf.Model.load(MODEL)
+    with pytest.raises(InputError, match="the model 'llama-2-7b' is named twice"):
+        Explorer([model, model], [sf.System.load(SYSTEM)], sf.Plan()).data()
