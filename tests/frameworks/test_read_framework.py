@@ -398,7 +398,7 @@ BAD: list[tuple[str, str, list[str], str]] = [
     ("f.txt", MEGATRON + "--fp32-residual-connection\n", [], "but a residual stream in 32 bits is not modelled"),
     ("f.yml", AXOLOTL + "activation_offloading: disk\n", [], "activation_offloading: found 'disk', expected true"),
     ("f.yml", AXOLOTL.replace("checkpointing: true", "checkpointing: offload_disk"), [], "checkpointing: found 'offl"),
-    ("f.yml", AXOLOTL.replace("checkpointing: true", "checkpointing: [1]"), [], "checkpointing: found [1], expected true"),
+    ("f.yml", AXOLOTL.replace("checkpointing: true", "checkpointing: [1]"), [], "checkpointing: found [1], expected"),
     ("f.txt", "mixed_precision=[1]\ntrain.micro_batch_size=1\n", ["--devices", "1"], "found [1], expected a text"),
     ("f.txt", MEGATRON + "'", [], "not a command line"),
     ("f.txt", "--bf16 --micro-batch-size 1\n", ["--devices", "8"], "names no model that is known"),
