@@ -11,6 +11,7 @@ The room may import `language` and `sources`.
 Imports `language`, `sources`.
 """
 
+from ..language import sympy_cache as sympy_cache
 from .all_reduce import (
     all_reduce_lower_bound_time,
     all_reduce_time,

@@ -2,3 +2,5 @@
 
 Imports `kernels`, `language`, `mathematics`, `sources`.
 """
+
+from ..language import sympy_cache as sympy_cache

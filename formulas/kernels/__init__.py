@@ -4,3 +4,5 @@ Knows nothing of networks, schedules or models.
 
 Imports `language`, `mathematics`, `sources`.
 """
+
+from ..language import sympy_cache as sympy_cache

@@ -4,3 +4,5 @@ Every other room is written in it.
 
 Imports no other room.
 """
+
+from . import sympy_cache as sympy_cache

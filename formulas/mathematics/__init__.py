@@ -2,3 +2,5 @@
 
 Imports `language`.
 """
+
+from ..language import sympy_cache as sympy_cache

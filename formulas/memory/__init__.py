@@ -2,3 +2,5 @@
 
 Imports `language`, `parallel`, `sources`.
 """
+
+from ..language import sympy_cache as sympy_cache

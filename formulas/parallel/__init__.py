@@ -4,3 +4,5 @@ Times of passes come in as arguments: it knows no kernels.
 
 Imports `collectives`, `language`, `mathematics`, `sources`.
 """
+
+from ..language import sympy_cache as sympy_cache

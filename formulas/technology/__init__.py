@@ -4,3 +4,5 @@ Knows nothing of models or kernels.
 
 Imports `language`, `mathematics`, `sources`.
 """
+
+from ..language import sympy_cache as sympy_cache

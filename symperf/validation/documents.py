@@ -92,27 +92,31 @@ def document_of(row: TableRow) -> Document:
     for part in parts:
         if part.matches(row):
             said = part.said.over(said)
-    if MICRO in said.columns and not _may_run(int(said.columns[MICRO]), row):
+    if MICRO in said.columns and not row.text(MICRO) and not _may_run(int(said.columns[MICRO]), _laid(said, row)):
         said = replace(said, columns={name: text for name, text in said.columns.items() if name != MICRO})
     return said
 
 
 def _may_run(micro: int, row: TableRow) -> bool:
-    """Whether a document's micro-batch is a row's too: it tells no number of them, and they fill a replica's batch.
+    """Whether a document's micro-batch fits the batch and the number of micro-batches that a row has, if it has them.
 
     A row of one's own may have another layout than the document's script; what it says itself goes first.
     """
-    if row.whole("grad_accum") is not None:
-        return False
     batch, devices = (row.whole(name) or row.whole(short) for name, short in (GLOBAL_BATCH, DEVICES))
     replica = math.prod(row.whole(name) or 1 for name in ("tp", "pp", "cp"))
     replicas = row.whole("dp") or (devices or replica) // replica
-    return batch is None or replicas == 0 or batch % replicas != 0 or batch // replicas % micro == 0
+    if batch is None or replicas == 0 or batch % replicas:
+        return True
+    steps = row.whole("grad_accum")
+    return batch // replicas % micro == 0 if steps is None else batch == micro * steps * replicas
 
 
 def filled(row: TableRow) -> TableRow:
     """A row with what its document says of its cells."""
-    said = document_of(row)
+    return _laid(document_of(row), row)
+
+
+def _laid(said: Document, row: TableRow) -> TableRow:
     if not (said.columns or said.instead):
         return row
     empty = {column: text for column, text in said.columns.items() if not row.text(column)}

@@ -115,8 +115,8 @@ def test_the_gain_of_all_nodes_is_no_more_than_that_of_compute() -> None:
 
 
 def test_the_page_is_a_function_of_its_table() -> None:
-    blocks = page.blocks({"factorial": ROWS})
-    assert set(blocks) == {"size", "nodes", "gains", "binds", "plans", "chips", "reading"}
+    blocks = page.blocks({"factorial": ROWS, "cache": rows("factorial_cache")})
+    assert set(blocks) == {"size", "nodes", "gains", "binds", "plans", "chips", "reading", "l2"}
     assert "1,008,000 points" in blocks["size"]
     counts = [line.split("|")[2:-1] for line in blocks["binds"].splitlines()[2:]]
     assert all(sum(map(int, line)) == 96 for line in counts)
