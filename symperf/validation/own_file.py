@@ -209,18 +209,22 @@ def _map(
     mapped: dict[str, Mapped] = {}
     kept, ignored = [], []
 
-    def take(column: str, field: str, unit: str) -> None:
+    def claim(column: str, field: str) -> None:
         if field in taken or field in filled:
             other = f"the column {quote(taken[field])}" if field in taken else "--fill"
             if strict:
                 raise InputError(f"{label}: column {quote(column)}: is {field}, as {other} is; expected one of them")
         taken[field] = column
+
+    def take(column: str, field: str, unit: str) -> None:
+        claim(column, field)
         mapped[column] = Mapped(column, known[field], _unit(label, column, known[field], unit, strict=strict))
 
     for column, (field, unit) in said.items():
         if field in known:
             take(column, field, unit)
         elif field:
+            claim(column, field)
             mapped[column] = Mapped(column, _plain(field), "")
     for column in header:
         if column in known and column not in said:
@@ -232,6 +236,7 @@ def _map(
         if found is not None and not (column in names and (found[0].field in taken or found[0].field in filled)):
             take(column, found[0].field, found[1])
         elif column in names:
+            claim(column, column)
             kept.append(column)
         else:
             ignored.append(column)

@@ -121,6 +121,8 @@ def test_rows_are_printed_as_they_are_predicted(
         ({}, ("--map", "Iteration time (ms)=step_time_s:h"), "found the unit 'h', expected"),
         ({}, ("--fill", "seq_len=4"), "fill: unknown field 'seq_len'; did you mean seq_len_tokens?"),
         ({}, ("--fill", "tp=4"), "is tp, as --fill is"),
+        ({"url": "a"}, ("--fill", "url=b"), "column 'url': is url, as --fill is"),
+        ({"url": "a", "link": "b"}, ("--map", "link=url"), "column 'url': is url, as the column 'link' is"),
         ({}, ("--fill", "tp"), "fill: found 'tp', expected FIELD=VALUE"),
         ({}, ("--table", "train"), "table: found 'train', expected training or inference"),
         ({}, ("--table", "serving"), "no column for backend (as documented), model_path"),
