@@ -124,6 +124,8 @@ def test_rows_are_printed_as_they_are_predicted(
         ({"url": "a"}, ("--fill", "url=b"), "column 'url': is url, as --fill is"),
         ({"url": "a", "link": "b"}, ("--map", "link=url"), "column 'url': is url, as the column 'link' is"),
         ({}, ("--fill", "tp"), "fill: found 'tp', expected FIELD=VALUE"),
+        ({}, ("--map", "TP=pp", "--map", "TP=tp"), "map: 'TP' comes twice, expected it once"),
+        ({}, ("--fill", "note=a", "--fill", "note=b"), "fill: 'note' comes twice, expected it once"),
         ({}, ("--table", "train"), "table: found 'train', expected training or inference"),
         ({}, ("--table", "serving"), "no column for backend (as documented), model_path"),
         ({"isl": "4", "ttft_ms": "1"}, (), "may be of training or of inference; say which by --table"),
