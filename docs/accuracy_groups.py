@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from symperf.validation import report as tables
 from symperf.validation.chosen import LEAST as POWER
 from symperf.validation.chosen import chosen_table
-from symperf.validation.groups import by_aim, contests, group_of, grouped, split, worst_groups
+from symperf.validation.groups import by_aim, contests, group_of, grouped, name_of, split, worst_groups
 from symperf.validation.labels import GROUPINGS, UNTOLD, label
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def worst_lines(rows: Sequence[Scored]) -> list[str]:
         "|---|" + "---:|" * len(tables.GROUP_HEADS) + "---|",
     ]
     for by, group in worst_groups(rows, WORST):
-        own = [row for row in rows if (row.source if by == "family" else label(row.labels, by)) == group.name]
+        own = [row for row in rows if name_of(row, by) == group.name]
         cells = " | ".join(tables.group_cells(group))
         lines.append(f"| {by}: {tables.cell(group.name)} | {cells} | {cause(own)} |")
     return lines

@@ -46,7 +46,7 @@ FEWEST, OWN = 9, 39
 """Rows from which on a group has a quantile of 90 %, and one of 95 % that is not its largest row."""
 MEASURED = ("vllm-0.24", "sglang-0.5", "tensorrt-llm-1.3")
 EVERY = 3
-"""Of which calibration rows one is predicted by other software."""
+"""Of so many calibration rows one is predicted by other software."""
 Need = tuple[str, float, float]
 """A row's group, and the rest that it needs downwards and upwards."""
 

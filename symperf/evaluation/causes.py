@@ -9,9 +9,9 @@ writes from rows of use = calibration alone.
 The rest is found by split conformal prediction (Lei et al. 2018, arXiv 1604.04173): a
 calibration row needs the rest that, added in quadrature to its own spreads, would let its interval end at the
 measurement, upwards or downwards; each side of an interval has the quantile of these that leaves 5 % of them out. Rows
-of one software, device and model are alike, so that each such group weighs the same, however many rows it has (pooling
-of distributions: Dunn, Wasserman and Ramdas 2023, arXiv 1809.07441); a group of 19 rows or more has quantiles of its
-own, as that many are needed for a quantile of 95 %.
+of one software, device and model are alike, so that each such group of nine rows or more weighs the same (pooling of
+distributions: Dunn, Wasserman and Ramdas 2023, arXiv 1809.07441); a group of 39 rows or more has quantiles of its own,
+as with fewer the quantile of 95 % is its largest row.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def interval(
     Args:
         run: that answers.
         name: of the output.
-        kind: of the answer to the calibration of intervals, one of `causes.KINDS`; by default that of the run.
+        kind: of the answer to the calibration of intervals, one of `causes.KINDS`; by default that of the output.
         group: of calibration rows that may have a rest of their own.
         answer: what has the interval, where it is not the output: what goes with it, as a server's times do.
 
@@ -123,25 +123,29 @@ def interval(
     value *= scale
     effects.sort(key=lambda effect: -abs(math.log(effect.at_high / effect.at_low)))
     moved = {effect.name: (_step(value, effect, -1), _step(value, effect, 1)) for effect in effects}
-    kind = kind or (PROMPT if name == "prefill" and run.kind == INFERENCE else "")
-    causes = causes_of(run, moved, kind, group, falls=name in RATES)
+    causes = causes_of(run, moved, kind or kind_of(run, name), group, falls=name in RATES)
     down, up = whole(causes)
     return Interval(value, value * math.exp(-down), value * math.exp(up), tuple(effects), causes)
 
 
+def kind_of(run: BaseRun, name: str) -> str:
+    """What an output of a run is to the calibration of intervals, one of `causes.KINDS`."""
+    return PROMPT if name == "prefill" and run.kind == INFERENCE else run.kind
+
+
 def causes_of(
-    run: BaseRun, moved: Mapping[str, Steps], kind: str = "", group: str = "", *, falls: bool = False
+    run: BaseRun, moved: Mapping[str, Steps], kind: str, group: str = "", *, falls: bool = False
 ) -> dict[str, Steps]:
     """How far each cause moves the logarithm of an answer of a run.
 
     Args:
         run: of which the answer is.
         moved: how far each symbol does.
-        kind: of the answer, one of `causes.KINDS`; by default that of the run.
+        kind: of the answer, one of `causes.KINDS`.
         group: of calibration rows that may have a rest of their own.
         falls: the answer falls as the time grows, so that what lengthens a time is below it.
     """
-    scatter = scatter_of(kind or run.kind, group)
+    scatter = scatter_of(kind, group)
     if falls:
         scatter = replace(scatter, below=scatter.above, above=scatter.below)
     return combine(moved, scatter, measured=run.software_measured)

@@ -1,7 +1,7 @@
 """Constants that a human chose when errors of steps were known: one table, `catalogue/validation/chosen.toml`.
 
 A prediction goes with such a constant by a power: 0.3 where 1 % more of it lengthens the time by 0.3 %. Rows with less
-than `LEAST` in all rest on measured kernels alone.
+than `LEAST` in all rest on measured kernels alone. Beside it lies `judged.toml`, with the aims that rows are judged by.
 """
 
 from __future__ import annotations

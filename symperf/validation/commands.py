@@ -168,18 +168,24 @@ def model_words(
             known = Model.load(name)
         except InputError:
             continue
-        other = {key: size for key, size in model.sizes.items() if known.sizes.get(key) != size}
-        if alike(known, model) and all(key in settable for key in other):
+        other = _other_sizes(known, model, settable)
+        if other is not None:
             return name, other, NO_FILES
     for config in _configs(model):
         try:
             known = make_model(model.name, model.source, config, MODEL_FILE)
         except InputError:
             continue
-        other = {key: size for key, size in model.sizes.items() if known.sizes.get(key) != size}
-        if alike(known, model) and all(key in settable for key in other):
+        other = _other_sizes(known, model, settable)
+        if other is not None:
             return MODEL_FILE, other, {MODEL_FILE: json.dumps(config, indent=1) + "\n"}
     raise NoCommandError(f"the model {model.name} has neither a name nor a file that describes it")
+
+
+def _other_sizes(known: Model, model: Model, settable: Container[str]) -> dict[str, int] | None:
+    """The sizes that a model has otherwise than a known one; None where they are not all that tells the two apart."""
+    other = {key: size for key, size in model.sizes.items() if known.sizes.get(key) != size}
+    return other if alike(known, model) and all(key in settable for key in other) else None
 
 
 def _configs(model: Model) -> Iterable[dict[str, Any]]:

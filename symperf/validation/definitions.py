@@ -88,8 +88,6 @@ TITAN_MEMORY = (
     "the first micro-batch on and gradients are accumulated whole, in FP32 (parallelize_llama.py: no resharding after "
     "the forward pass), as under ZeRO-1, beside sharded gradients in FP32"
 )
-COMPILED_LOSS = {"loss_working_bytes": 1 / 16}
-"""Bytes of each logit: the least that the symbol may be, which stands for none."""
 
 NEMO = TrainingFramework(
     "NeMo 2 recipes and docs/source/features/optimizations/communication_overlap.rst: sequence_parallel, the "

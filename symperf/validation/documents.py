@@ -53,11 +53,12 @@ class Document:
     left_out: str = ""
 
     def over(self, other: Document) -> Document:
-        """This laid over another: tables are joined, and what is said here replaces what is said there."""
+        """This laid over another: sources and tables are joined, and what is said here replaces what is said there."""
         new: dict[str, Any] = {}
         for item in fields(self):
             mine, theirs = getattr(self, item.name), getattr(other, item.name)
             new[item.name] = {**theirs, **mine} if item.name in TABLES else mine or theirs
+        new["source"] = "; ".join(filter(None, (other.source, self.source)))
         return Document(**new)
 
 

@@ -14,6 +14,7 @@ from .case import Case, LeftOut, Scored
 from .definitions import TrainingFramework, software_of
 from .documents import document_of, filled
 from .readings import is_reference, reading_of
+from .rows import PACKAGED, read
 from .runs import stack_of
 from .score import cases, predict_case
 
@@ -41,7 +42,7 @@ OF_COLUMN = {
 """Fields of the plan -> the columns that say them, where these have another name."""
 OPEN = ("micro_batch", "vpp")
 """Fields that a row may leave open: the fastest plan that fits is taken."""
-
+OF_FASTEST = "not said: of the fastest plan that fits"
 DEALT = ("uneven_stages", "account_for", "layout")
 """Fields that say how layers are dealt to stages."""
 
@@ -185,9 +186,6 @@ def _who_says(name: str, value: Any, row: TableRow, run: BaseRun, software: Trai
     return OF_FASTEST if name in OPEN else "what was read from the row"
 
 
-OF_FASTEST = "not said: of the fastest plan that fits"
-
-
 def _says(software: TrainingFramework, name: str, value: Any) -> bool:
     """Whether a software's entry says a value, in any of its tables or as an attribute of that name."""
     tables = (getattr(software, each.name) for each in fields(software))
@@ -209,7 +207,5 @@ def _serving_software(row: TableRow) -> str:
 
 def every_row() -> Iterator[TableRow]:
     """The rows of all published tables."""
-    from .rows import PACKAGED, read
-
     for name in tables.TABLES:
         yield from read(PACKAGED / name, tables.columns_of(name))

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from .case import Scored
 
-ENOUGH = 20
-"""Rows from which on a group is meant to have its coverage."""
 FEWEST = 3
 """Layouts of a contest that can be ranked."""
+APART = 1.05
+"""Ratio of two measurements from which on their order counts."""
+BESIDE = ("format", "software")
+"""Labels that layouts which compete share."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,13 @@ def grouped(rows: Sequence[Scored], by: str) -> list[Group]:
     """The errors of every group of a grouping, the most rows first."""
     found: dict[str, list[Scored]] = {}
     for row in rows:
-        found.setdefault(row.source if by == "family" else label(row.labels, by), []).append(row)
+        found.setdefault(name_of(row, by), []).append(row)
     return [group_of(name, own) for name, own in sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))]
+
+
+def name_of(row: Scored, by: str) -> str:
+    """The name of the group of a grouping that a row is of."""
+    return row.source if by == "family" else label(row.labels, by)
 
 
 def by_aim(rows: Sequence[Scored]) -> list[Group]:
@@ -146,9 +153,6 @@ class Contests:
     ordered: float
 
 
-APART = 1.05
-
-
 def contests(rows: Sequence[Scored]) -> Contests | None:
     """How well competing layouts are ranked by the times of whole steps; None without three that compete."""
     found: dict[tuple[str, ...], dict[str, Scored]] = {}
@@ -170,10 +174,6 @@ def contests(rows: Sequence[Scored]) -> Contests | None:
                 right += (measured[one] < measured[other]) == (predicted[one] < predicted[other])
     count = sum(map(len, several))
     return Contests(len(several), count, weighted / count, right / pairs if pairs else 1.0)
-
-
-BESIDE = ("format", "software")
-"""Labels that layouts which compete share."""
 
 
 def _for_work(row: Scored, value: float) -> float:

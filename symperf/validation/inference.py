@@ -16,6 +16,7 @@ from .inference_formats import formats_of
 from .models import model_of
 from .rows import Columns
 from .systems import system_of
+from .tables import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +81,7 @@ def express(row: TableRow) -> list[Expressed]:
 
     doubted = implied if quantity in ("prefill_s", "time_s") and not work.requests else None
     kind = "" if not work.requests else FIRST_TOKEN if quantity == "prefill_s" else TOKEN
-    return [Case(row.family, describe_row(row, work), quantity, measured, run, read, labels, doubted, kind)]
+    return [Case(source_of(row), describe_row(row, work), quantity, measured, run, read, labels, doubted, kind)]
 
 
 def doubt(row: TableRow) -> None:

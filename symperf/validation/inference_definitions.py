@@ -179,6 +179,7 @@ def software_of(row: TableRow) -> ServingFramework:
     if not framework:
         return UNKNOWN
     matching = [name for name in SOFTWARE if framework.casefold().startswith(name.casefold())]
+    matching = [name for name in matching if not (name[-1].isdigit() and framework[len(name) :][:1].isdigit())]
     if not matching:
         raise InputError(f"no stack stands for the software {quote(framework)}")
     name = max(matching, key=len)

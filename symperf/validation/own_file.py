@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..common.errors import InputError, nearest, quote
 from ..common.files import csv_table, decode, read_file
@@ -21,9 +21,10 @@ from .own_columns import OwnColumn, columns_of, fold, recognise, spellings
 from .rows import LARGEST_FILE, TableRow, UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+Value = TypeVar("Value")
 MOST_COLUMNS = 500
 KINDS = ("training", "inference", "memory", "serving")
 """Kinds of files: each is one of the documented tables."""
@@ -204,23 +205,27 @@ def _map(
     known = {each.field: each for each in columns_of(kind)}
     names = [*known, *(name for name in (*documented.required, *documented.optional) if name not in known)]
     taken: dict[str, str] = {}
-    said = dict(_said(text, header, names, label, strict=strict) for text in maps)
-    filled = dict(_filled(text, names, strict=strict) for text in fills)
+    said = _each_once("map", (_said(text, header, names, label, strict=strict) for text in maps))
+    filled = _each_once("fill", (_filled(text, names, strict=strict) for text in fills))
     mapped: dict[str, Mapped] = {}
     kept, ignored = [], []
 
-    def take(column: str, field: str, unit: str) -> None:
+    def claim(column: str, field: str) -> None:
         if field in taken or field in filled:
             other = f"the column {quote(taken[field])}" if field in taken else "--fill"
             if strict:
                 raise InputError(f"{label}: column {quote(column)}: is {field}, as {other} is; expected one of them")
         taken[field] = column
+
+    def take(column: str, field: str, unit: str) -> None:
+        claim(column, field)
         mapped[column] = Mapped(column, known[field], _unit(label, column, known[field], unit, strict=strict))
 
     for column, (field, unit) in said.items():
         if field in known:
             take(column, field, unit)
         elif field:
+            claim(column, field)
             mapped[column] = Mapped(column, _plain(field), "")
     for column in header:
         if column in known and column not in said:
@@ -232,6 +237,7 @@ def _map(
         if found is not None and not (column in names and (found[0].field in taken or found[0].field in filled)):
             take(column, found[0].field, found[1])
         elif column in names:
+            claim(column, column)
             kept.append(column)
         else:
             ignored.append(column)
@@ -243,6 +249,20 @@ def _map(
     ignored += [column for column, (field, _) in said.items() if not field]
     order = tuple(mapped[column] for column in header if column in mapped)
     return OwnFile(label, kind, order, tuple(kept), tuple(ignored), filled)
+
+
+def _each_once(flag: str, pairs: Iterable[tuple[str, Value]]) -> dict[str, Value]:
+    """What a flag says of each name.
+
+    Raises:
+        InputError: it says something of one name twice.
+    """
+    found: dict[str, Value] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InputError(f"{flag}: {quote(name)} comes twice, expected it once")
+        found[name] = value
+    return found
 
 
 def _said(

@@ -12,7 +12,7 @@ from ..common.table import Table
 from .chosen import LEAST
 from .groups import contests, group_of, grouped, split
 from .labels import GROUPINGS, label
-from .score import coverage, summaries, widening, width
+from .score import coverage, median, summaries, widening, width
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -220,13 +220,13 @@ def show(console: Console, report: Report, count: int, by: Sequence[str] = ()) -
 def total(report: Report) -> str:
     """One line: how many rows, how large the errors are over all, and how many lie inside the intervals."""
     rows, apart = len(report.tested), len(report.scored) - len(report.tested)
-    errors = sorted(abs(row.error) for row in report.tested)
+    sizes = sorted(abs(row.error) for row in report.tested)
     text = f"{rows:,} rows scored, {len(report.left_out):,} left out"
     text += f", {apart:,} that set constants told apart" if apart else ""
     if not rows:
         return text
     inside = coverage(report.tested)
-    text += f"; median absolute error {errors[rows // 2]:.1%}"
+    text += f"; median absolute error {median(sizes):.1%}"
     if inside is None:
         return text
     return f"{text}; {inside:.0%} of measurements inside the 90% interval, high over low {width(report.tested):.2f}"

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import arrays, floats
-from ..evaluation.causes import INFERENCE, PROMPT, group_name, whole
-from ..evaluation.uncertainty import causes_of, spreads
+from ..evaluation.causes import group_name, whole
+from ..evaluation.uncertainty import causes_of, kind_of, spreads
 from .chosen import chosen_symbols, goes_with_chosen
 
 if TYPE_CHECKING:
@@ -55,14 +55,13 @@ def spread_of(run: BaseRun, quantity: str, predicted: float, kind: str = "") -> 
         run: that predicts.
         quantity: the JSON key of what is predicted.
         predicted: in the unit of the quantity.
-        kind: of the answer, where it is not that of the run.
+        kind: of the answer, where it is not that of the output.
     """
     if quantity in WITHOUT:
         return None
     name = OUTPUTS.get(quantity, "time")
     name = name if name in run.compiled.program.outputs else "time"
-    if not kind and name == "prefill" and run.kind == INFERENCE:
-        kind = PROMPT
+    kind = kind or kind_of(run, name)
     moved, power = responses(run, name, chosen_symbols(run))
     causes = causes_of(run, moved, kind, group_of(run))
     down, up = (math.exp(step) for step in whole(causes))

@@ -15,7 +15,7 @@ from symperf.systems.software import names
 from symperf.validation import tables
 from symperf.validation.case import Case, LeftOut
 from symperf.validation.definitions import SOFTWARE, software_of
-from symperf.validation.documents import document_of, documents, filled
+from symperf.validation.documents import Document, document_of, documents, filled
 from symperf.validation.flop_counts import CONVENTIONS, convention_of
 from symperf.validation.inference_definitions import software_of as serving_software_of
 from symperf.validation.layout import layout_of, sharding_of
@@ -93,6 +93,14 @@ def test_a_row_with_what_its_document_says_has_the_same_document() -> None:
             assert getattr(after, name) == getattr(before, name), row.id
 
 
+def test_every_place_that_a_row_follows_from_is_told() -> None:
+    """A part that says no place leaves that of its document; one that does stands behind it."""
+    for row in _packaged(*TRAINED, "inference.csv"):
+        said, parts = documents().get(row.family, (Document(), ()))
+        places = [said.source, *(part.said.source for part in parts if part.matches(row))]
+        assert document_of(row).source == "; ".join(filter(None, places)), row.id
+
+
 def test_a_user_s_row_has_no_document() -> None:
     row = _row(id="MINE-1")
     assert filled(row) is row
@@ -158,7 +166,10 @@ def test_servers_have_the_profile_of_their_version(framework: str, stack: str) -
     assert serving_software_of(TableRow("inference.csv", 2, {"framework": framework})).stack == stack
 
 
-@pytest.mark.parametrize("framework", ["TensorRT-LLM v2.0", "TensorRT-LLM v0.11", "vLLM 0.3.1", "vLLM v9"])
+@pytest.mark.parametrize(
+    "framework",
+    ["TensorRT-LLM v2.0", "TensorRT-LLM v0.11", "TensorRT-LLM 10.8", "vLLM 0.3.1", "vLLM 0.40", "vLLM v9"],
+)
 def test_a_version_without_a_profile_is_refused(framework: str) -> None:
     with pytest.raises(InputError, match="this version of the software"):
         serving_software_of(TableRow("inference.csv", 2, {"framework": framework}))

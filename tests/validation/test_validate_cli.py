@@ -86,7 +86,7 @@ def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         ({"tp": "0"}, "line 2: tp"),
     ],
 )
-def test_a_cell_that_is_no_number_isrefused(
+def test_a_cell_that_is_no_number_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], cells: dict[str, str], line: str
 ) -> None:
     assert line in refused(capsys, "--data", str(folder(tmp_path, [TRAINING | cells])))
@@ -106,7 +106,7 @@ def test_a_cell_that_is_no_number_isrefused(
         (table([TRAINING]).replace("MINE-1", '"MINE-1'), "not valid CSV"),
     ],
 )
-def test_a_table_that_cannot_be_read_isrefused(
+def test_a_table_that_cannot_be_read_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, line: str
 ) -> None:
     (tmp_path / "training.csv").write_text(text, encoding="utf-8")

@@ -277,6 +277,11 @@ def test_a_rate_without_limit_fills_the_memory() -> None:
     assert value(found) > 1.1 * value(case(**mine, concurrency="8"))
 
 
+def test_a_row_that_set_a_constant_is_told_apart() -> None:
+    assert case(use="test").source == "MINE"
+    assert case(use="calibration").source == "MINE (calibration)"
+
+
 # --- the published rows
 
 
