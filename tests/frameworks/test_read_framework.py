@@ -238,6 +238,14 @@ def test_products_in_32_bits_are_rounded_where_the_file_says_so(tmp_path: Path, 
     assert sf.read_framework(path).fields["precision"] == precision
 
 
+@pytest.mark.parametrize(("text", "precision"), [("", "bf16"), ("bf16: false", "tf32")])
+def test_tf32_by_itself_is_on(tmp_path: Path, text: str, precision: str) -> None:
+    """Axolotl's "auto" is on where a device has it."""
+    path = tmp_path / "a.yml"
+    path.write_text(f"base_model: gpt2\nmicro_batch_size: 1\ntf32: auto\n{text}\n", encoding="utf-8")
+    assert sf.read_framework(path).fields["precision"] == precision
+
+
 @pytest.mark.parametrize(
     ("model", "text", "frozen"),
     [
@@ -389,6 +397,9 @@ BAD: list[tuple[str, str, list[str], str]] = [
     ("f.txt", MEGATRON + "--multi-latent-attention\n", [], "name it before the options"),
     ("f.txt", MEGATRON + "--fp32-residual-connection\n", [], "but a residual stream in 32 bits is not modelled"),
     ("f.yml", AXOLOTL + "activation_offloading: disk\n", [], "activation_offloading: found 'disk', expected true"),
+    ("f.yml", AXOLOTL.replace("checkpointing: true", "checkpointing: offload_disk"), [], "checkpointing: found 'offl"),
+    ("f.yml", AXOLOTL.replace("checkpointing: true", "checkpointing: [1]"), [], "checkpointing: found [1], expected"),
+    ("f.txt", "mixed_precision=[1]\ntrain.micro_batch_size=1\n", ["--devices", "1"], "found [1], expected a text"),
     ("f.txt", MEGATRON + "'", [], "not a command line"),
     ("f.txt", "--bf16 --micro-batch-size 1\n", ["--devices", "8"], "names no model that is known"),
     ("f.txt", "model.tensor_model_parallel_size=2\nmodel.oops\n", [], "found"),
