@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symperf.codegen.printers.c import TABLE, number
+from symperf.codegen.program import JUMPS
 from symperf.codegen.store import digest
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ FINITE = ["-fno-math-errno", "-fno-trapping-math", "-ffinite-math-only", "-fno-s
 GCC = ["gcc", "-O3", "-march=native", *FINITE, "-fopenmp", "-shared", "-fPIC"]
 QUICK = ["gcc", "-O0", "-fopenmp", "-shared", "-fPIC"]
 """Compiles in a tenth of the time, for results without speed."""
-JUMPS = ("ceil_div", "above_one", "at_least")
 SEARCH = """
     long hits = 0;
     for (long j = 0; j < n{deep}; j++) hits += (({time}) < mine) & (({slack}) >= 0.0);

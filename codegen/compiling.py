@@ -42,7 +42,7 @@ def load_function(module: ModuleType, name: str, arguments: Sequence[Any]) -> An
     """
     path = Path(str(module.__file__))
     if (path, name) not in _known:
-        if path.stat().st_size > LONG and not any(path.parent.rglob("*.nbc")):
+        if _is_long(path) and not any(path.parent.rglob("*.nbc")):
             _compile_apart(path, name, arguments)
         _known[path, name] = getattr(module, name)
     return _known[path, name]
@@ -75,6 +75,13 @@ def compile_here(given: Sequence[str]) -> None:
         example = 0 if kind == "whole" else np.empty((0,) * dimensions, dtype=kind)
         types.append(type_of(example))
     getattr(module, given[1]).compile(tuple(types))
+
+
+def _is_long(path: Path) -> bool:
+    """Whether a source takes long to compile; one that was removed since it was imported is compiled here."""
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_size > LONG
+    return False
 
 
 def _compile_apart(path: Path, name: str, arguments: Sequence[Any]) -> None:

@@ -232,7 +232,7 @@ class GridKernel:
     def _explain(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]:
         """The axes, and after each pass the instructions, and the operations a point of such a grid, by their cost."""
         points = prod(sizes.values())
-        stages = self._stages[program is self.loop_program_nonnegative and program is not self.loop_program]
+        stages = self._stages[program is not self.loop_program]
         counted = [[n, len(p), round(self._count_operations(p, sizes, COSTS) / points, 3)] for n, p in stages]
         return {"axes": dict(sizes), "passes": counted}
 

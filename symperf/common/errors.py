@@ -52,7 +52,7 @@ def quote(value: object) -> str:
         value = value[:100]  # of what is longer no more is shown
     try:
         text = repr(value).replace("\n", " ")
-    except (ValueError, RecursionError, MemoryError):  # a whole number of thousands of digits, or what holds itself
+    except (ValueError, RecursionError, MemoryError):  # whole numbers of thousands of digits, lists in lists in lists
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 60 else text[:57] + "..."
 

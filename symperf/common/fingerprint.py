@@ -31,9 +31,9 @@ def fingerprint() -> str:
 
 @cache
 def constants_version() -> str:
-    """A short hash of the constants that numbers follow from: devices, software, technologies, spreads.
+    """A short hash of every table of the catalogue: devices, kernels, software, technologies, spreads, who chose them.
 
-    It changes with any of them, and with nothing else; models are read from files of their own.
+    It changes with any of them, comments too; models, which are files of their own, are not in it.
     """
     folder = ROOT / "catalogue"
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.toml"))

@@ -98,7 +98,8 @@ def numeral(text: str, kind: type[Number]) -> Number | None:
     if kind is int and len(text.strip().lstrip("+-0")) > LONGEST_WHOLE:
         return None
     try:
-        return kind(text) if text.isascii() and "_" not in text else None
+        found = kind(text) if text.isascii() and "_" not in text else None
+        return None if kind is int and not is_finite(found) else found
     except ValueError:
         return None
 

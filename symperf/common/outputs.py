@@ -72,9 +72,10 @@ def check_result(path: Path, added: str) -> None:
     Raises:
         InputError: its folder is not there, or it is a device or a pipe.
         OSError: its folder may not be written, or its name is too long.
+        ValueError: its name holds a null character, or is no UTF-8.
     """
     parent = path.parent
-    if "\0" in str(path).encode("utf-8").decode():  # some libraries that write results know names in UTF-8 alone
+    if b"\0" in str(path).encode("utf-8"):  # which fails for names that are no UTF-8: some libraries know no others
         raise ValueError("its name holds a null character")
     if not parent.is_dir():
         raise InputError(f"{quote_path(parent)} is no folder")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import tempfile
@@ -33,7 +34,7 @@ class WorkFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = _hold(path)
-        for left in path.parent.glob(f".{_escape(path.name)}.*.gone"):  # a process was killed while it removed this
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*.gone"):  # a process was killed while it removed this
             shutil.rmtree(left, ignore_errors=True)
 
     def clear(self) -> None:
@@ -95,8 +96,3 @@ def _lock(file: IO[str], folder: Path) -> None:
     except OSError:
         file.close()
         raise InputError(f"{folder}: another process is working on it") from None
-
-
-def _escape(name: str) -> str:
-    """A name as a pattern of names that it alone has."""
-    return "".join(f"[{each}]" if each in "*?[" else each for each in name)

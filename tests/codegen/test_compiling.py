@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -77,6 +78,15 @@ def test_what_is_short_or_cannot_be_compiled_elsewhere_is_compiled_here(
         monkeypatch.setattr(compiling, "_CHILD", command or "")
         module = Store(tmp_path / "store").module(TEXT + f"# {command}\n")
         assert compiling.load_function(module, "kernel", ARGUMENTS) is module.kernel
+
+
+def test_a_source_that_was_removed_meanwhile_is_compiled_here(tmp_path: Path) -> None:
+    """As where the cache is cleared between import and use."""
+    module = Store(tmp_path / "store").module(TEXT + "# removed\n")
+    shutil.rmtree(tmp_path / "store")
+    kernel, x = compiling.load_function(module, "kernel", ARGUMENTS), np.zeros(3)
+    kernel(x, 3)
+    assert x.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_a_signal_ends_the_other_process_and_nothing_half_written_is_left(

@@ -88,6 +88,8 @@ def test_whole_numbers_of_python_have_no_limit_but_that_of_floats() -> None:
             with pytest.raises(sf.InputError, match="found"):
                 ask()
     assert numeral("0" * 1000 + "7", int) == 7
+    assert numeral("1" * 309, int) == int("1" * 309)
+    assert numeral("9" * 309, int) is None
 
 
 # --- text and files

@@ -42,7 +42,7 @@ for at in map(int, sys.argv[3:]):
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-AT = tuple(range(0, 60, 1)) if NIGHTLY else (0, 1, 3, 6, 9, 13, 18, 24)
+AT = tuple(range(60)) if NIGHTLY else (0, 1, 3, 6, 9, 13, 18, 24)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
