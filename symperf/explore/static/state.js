@@ -1,5 +1,5 @@
 // The state of a page: one or two configurations, its history, and its address.
-import { applies, startOf } from "./model.js";
+import { applies, startOf, unmovedValue } from "./model.js";
 
 const LONGEST = 200;
 const SLOTS = ["a", "b"];
@@ -35,7 +35,7 @@ export class State {
   move(name, value) {
     this.set((now) => {
       const { numbers } = now[now.slot], each = this.kind.numbers.find((number) => number.name === name);
-      if (value === each.start) delete numbers[name]; else numbers[name] = value;
+      if (value === unmovedValue(this.kind, this.config, each)) delete numbers[name]; else numbers[name] = value;
     }, name);
   }
 
@@ -81,7 +81,7 @@ export class State {
       }
       for (const number of kind.numbers) {
         const value = legal(number, pairs.get(`${slot}.${number.name}`));
-        if (value !== null && value !== number.start) config.numbers[number.name] = value;
+        if (value !== null && value !== unmovedValue(kind, config, number)) config.numbers[number.name] = value;
       }
       this.now[slot] = config;
     }
@@ -99,7 +99,7 @@ export function legal(number, text) {
 }
 
 export function valueOf(kind, config, name) {
-  return config.numbers[name] ?? kind.numbers.find((number) => number.name === name).start;
+  return config.numbers[name] ?? unmovedValue(kind, config, kind.numbers.find((number) => number.name === name));
 }
 
 const shell = (text) => (/^[\w.\/=+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
