@@ -23,6 +23,7 @@ from symperf.runs.training_run import Run
 from symperf.train.compile import compile_step
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from symperf.runs.full_run import FullRun
@@ -190,12 +191,16 @@ found.moved = bandwidth(state);
 found.linked = bandwidth(made(state.address()));
 state.move(name, found.second[0]);
 found.back = Object.keys(state.config.numbers);
+const two = made("a=infer&b=infer&b.batch=16&slot=b");
+found.two = valueOf(two.kind, two.config, "batch");
+two.read("a=infer&a.batch=32");
+found.one = [two.now.b, valueOf(two.kind, two.config, "batch")];
 console.log(JSON.stringify(found));
 """
 
 
-def test_a_figure_is_moved_from_that_of_the_system_chosen(tmp_path: Path) -> None:
-    """Also to the value that the first system has, by a slider and by a link; back at its own it is not moved."""
+def test_a_page_is_in_the_state_that_is_asked_for(tmp_path: Path) -> None:
+    """A figure also has the value of the first system, by a slider and by a link; back at its own it is not moved."""
     systems = [sf.System.load(name) for name in (SYSTEM, "h200-sxm")]
     explorer = Explorer([sf.Model.load(MODEL)], systems, sf.Plan(), kinds=("infer",))
     found = _node(tmp_path, STATE, {"data": explorer.data()})
@@ -204,6 +209,8 @@ def test_a_figure_is_moved_from_that_of_the_system_chosen(tmp_path: Path) -> Non
     assert [found[each][0] for each in ("first", "second", "moved", "linked")] == [own[0], own[1], own[0], own[0]]
     assert found["second"][1] < found["moved"][1] == found["linked"][1]
     assert found["back"] == []
+    assert found["two"] == 16
+    assert found["one"] == [None, 32], "a link of one configuration ends a comparison"
 
 
 def test_structures_share_their_instructions() -> None:
@@ -279,6 +286,12 @@ def test_values_of_a_field_can_be_fewer() -> None:
         with pytest.raises(InputError) as found:
             parse_varied([setting])
         assert str(found.value).startswith(line)
+
+
+def test_no_sequences_are_refused(refused: Callable[[list[str]], str], tmp_path: Path) -> None:
+    """Not taken for the number that is asked for where none is."""
+    line = ["explore", MODEL, "-s", SYSTEM, "--only", "infer", "--sequences", "0", "-o", str(tmp_path / "page.html")]
+    assert "batch: found 0" in refused(line)
 
 
 def test_a_model_named_twice_is_refused() -> None:

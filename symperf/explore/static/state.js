@@ -68,12 +68,12 @@ export class State {
     return pairs.toString();
   }
 
-  // Take over an address; what it says that cannot be is left as it was.
+  // Take over an address: all of it where it names a configuration; what it says that cannot be is at its start.
   read(text) {
-    const pairs = new URLSearchParams(text);
-    for (const slot of SLOTS) {
+    const pairs = new URLSearchParams(text), named = (slot) => Object.hasOwn(this.kinds, pairs.get(slot) ?? "");
+    if (named("a")) this.now.b = null;
+    for (const slot of SLOTS.filter(named)) {
       const name = pairs.get(slot);
-      if (!Object.hasOwn(this.kinds, name ?? "")) continue;
       const kind = this.kinds[name], config = startOf(kind);
       for (const choice of kind.choices) {
         const at = pairs.get(`${slot}.${choice.name}`);
@@ -85,7 +85,7 @@ export class State {
       }
       this.now[slot] = config;
     }
-    if (pairs.get("slot") === "b" && this.now.b !== null) this.now.slot = "b";
+    this.now.slot = pairs.get("slot") === "b" && this.now.b !== null ? "b" : "a";
     for (const axis of ["x", "y"]) this.now.axes[axis] = pairs.get(axis) ?? "";
   }
 }
