@@ -29,7 +29,8 @@ def eager_norm_bytes(elements: Any, activation_bytes: Any, statistic_bytes: Any)
     Assumes: the gain is applied in 16 bits.
 
     Source: counted from Qwen3MoeRMSNorm of transformers (models/qwen3_moe/modeling_qwen3_moe.py at 00d4b3d2), which is
-    Zhang and Sennrich's norm; PyTorch's composite of rms_norm (aten/src/ATen/native/layer_norm.cpp) has the same steps.
+    Zhang and Sennrich's norm. PyTorch's composite of rms_norm (aten/src/ATen/native/layer_norm.cpp) has the same steps,
+    but for the gain, which it has come to apply in 32 bits.
 
     >>> from sympy import symbols
     >>> eager_norm_bytes(*symbols("N w w_s"))

@@ -29,7 +29,7 @@ FIXED: Final[dict[str, tuple[Any, ...]]] = {
     "dora": (False,),
     "base_precision": (None,),
 }
-"""Fields that no framework's plan options set."""
+"""Fields that no option of a framework sets, unless its own limits say otherwise."""
 SWITCH: Final = (0.0, 1.0)
 """What a switch can set of a fraction."""
 NO_STAGES: Final[dict[str, tuple[Any, ...]]] = {

@@ -18,9 +18,18 @@ def comments(sheet: Sheet) -> list[str]:
     return [f"# {name}: {text}" for name, text in sheet.notes]
 
 
+def flag(name: str, value: Any) -> str:
+    """`--name value`; a switch has no value, a list one word for each of its own.
+
+    >>> flag("--offload-modules", ["core_attn", "attn_proj"])
+    '--offload-modules core_attn attn_proj'
+    """
+    return shlex.join([name, *_words(value)])
+
+
 def flags(sheet: Sheet) -> str:
-    """`--name value` lines; a switch has no value, a list one word for each of its own."""
-    lines = [shlex.join([name, *_words(value)]) for name, value in sheet.settings.items()]
+    """A line for each flag."""
+    lines = [flag(name, value) for name, value in sheet.settings.items()]
     return "\n".join([*comments(sheet), *lines]) + "\n"
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from . import megatron
 from .bridge_adapters import MODULES, modules_of
+from .lines import flag
 from .lines import overrides as text
 from .sheet import ExportRequest, Option, Sheet
 
@@ -107,11 +108,12 @@ def sheet(asked: ExportRequest) -> Sheet:
     """The settings: those of Megatron-LM, translated."""
     source = megatron.sheet(asked)
     made = Sheet("megatron-bridge", OPTIONS, covered=set(source.covered))
-    for flag, value in source.settings.items():
-        for name in SAME.get(flag, ()):
-            made.put(name, value)
-        if flag in ELSEWHERE:
-            made.note(ELSEWHERE[flag], f"{flag} {value} of Megatron-LM is not in the pages that translate its flags")
+    for name, value in source.settings.items():
+        for same in SAME.get(name, ()):
+            made.put(same, value)
+        if name in ELSEWHERE:
+            told = f"{flag(name, value)} of Megatron-LM is not in the pages that translate its flags"
+            made.note(ELSEWHERE[name], told)
     _rest(made, source, asked)
     for name, words in source.notes:
         made.note(

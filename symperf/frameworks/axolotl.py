@@ -132,10 +132,12 @@ def _numbers(keys: Keys) -> dict[str, Any]:
     if half in ("auto", "full"):
         keys.data["bf16"] = True
     bf16, fp16 = keys.flag("bf16", "bfloat16"), keys.flag("fp16", "float16")
+    if keys.data.get("tf32") == "auto":  # on wherever a device has it
+        keys.data["tf32"] = True
     whole, rounded = keys.flag("float32"), keys.flag("tf32")
     if keys.flag("fp8"):
         precision = "fp8"
-    elif whole or not (bf16 or fp16 or "bf16" not in keys.read):
+    elif whole or ("bf16" in keys.read and not (bf16 or fp16)):
         precision = "tf32" if rounded else "fp32"
     else:
         precision = "fp16" if fp16 and not bf16 else "bf16"
@@ -143,16 +145,14 @@ def _numbers(keys: Keys) -> dict[str, Any]:
     return {"precision": precision, "optimizer": optimizer or "adam"}
 
 
-CHECKPOINTS: Final = {"offload": True, "offload_disk": "disk"}
-"""Values of `gradient_checkpointing` -> those of `activation_offloading` that they stand for."""
-
-
 def _checkpoints(keys: Keys, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Recomputation, and activations on the host: of recomputed layers their inputs, else all that is kept."""
     found: dict[str, Any] = {}
     name, again = "activation_offloading", keys.data.get("gradient_checkpointing")
-    if again in CHECKPOINTS:
-        keys.data |= {"gradient_checkpointing": True, name: CHECKPOINTS[again]}
+    if again == "offload_disk":
+        keys.fail("gradient_checkpointing", "true, false or offload: disks are not modelled")
+    if again == "offload":
+        keys.data |= {"gradient_checkpointing": True, name: True}
     if keys.data.get(name) == "disk":
         keys.fail(name, "true, false or legacy: disks are not modelled")
     if keys.data.get(name) == "legacy":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
-from ..common.errors import InputError, quote
+from ..common.errors import InputError
 from ..export.bridge_adapters import MODULES, targets_of
 from ..export.megatron_bridge import PRECISIONS, SAME
 from . import megatron
@@ -37,24 +37,22 @@ PRODUCTS: Final[Mapping[str, dict[str, Any]]] = {
 def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], *, model: bool) -> FrameworkSettings:
     """The settings of overrides by name."""
     keys = Keys("megatron-bridge", label, data, ignore)
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = dict(PRODUCTS.get(keys.word("mixed_precision", RECIPES), {}))
     for name, value in keys.data.items():
-        if value is None:
-            continue
-        if name == "mixed_precision":
-            if value not in RECIPES:
-                raise InputError(f"{label}: mixed_precision: found {quote(value)}, expected {' or '.join(RECIPES)}")
-            found |= PRODUCTS[RECIPES[value]]
-            continue
-        if name.startswith("peft."):
+        if value is None or name == "mixed_precision" or name.startswith("peft."):
             continue
         flag = FLAGS.get(name, f"--{name.partition('.')[2].replace('_', '-')}")
         if value is not False:
             found[flag] = value
     settings = megatron.read(found, label, (), model=model, framework=keys.framework)
     fields = {**settings.fields, **_adapters(keys)}
-    ignored, notes = {**keys.ignored, **settings.ignored}, (*settings.notes, *keys.notes)
-    return dataclasses.replace(settings, fields=fields, ignored=ignored, notes=notes)
+    return dataclasses.replace(
+        settings,
+        fields=fields,
+        read={**settings.read, **keys.read},
+        ignored={**keys.ignored, **settings.ignored},
+        notes=(*settings.notes, *keys.notes),
+    )
 
 
 def _adapters(keys: Keys) -> dict[str, Any]:

@@ -156,6 +156,8 @@ def _adapters(keys: Keys, fields: dict[str, Any], model: str | None) -> dict[str
         if bits is not None:
             keys.fail("quantization_bit", "none with finetuning_type full")
         return {}
+    if "language" in frozen:
+        keys.fail("freeze_language_model", "false: adapters of encoders alone are not modelled")
     found: dict[str, Any] = {"lora_rank": rank}
     found["lora_targets"] = "all-linear" if targets in (None, ["all"]) else ",".join(map(str, targets))
     if dora:

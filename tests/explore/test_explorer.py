@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shlex
 import shutil
 import subprocess
 from functools import lru_cache
@@ -14,6 +15,9 @@ import pytest
 from support.tools import tool
 
 import symperf as sf
+from symperf.cli.infer import build_run
+from symperf.cli.parser import parse
+from symperf.cli.train import ask
 from symperf.common.errors import InputError
 from symperf.explore.explorer import Explorer, parse_varied
 from symperf.explore.page import STATIC, page
@@ -40,6 +44,7 @@ MANY = 40
 SCRIPT = """
 import { readFileSync } from "node:fs";
 import { answer, readKinds, startOf } from "./model.js";
+import { commandLine, pythonCode } from "./state.js";
 const kinds = readKinds(JSON.parse(readFileSync("data.json", "utf8")));
 const found = JSON.parse(readFileSync("asked.json", "utf8")).map(({ kind, choices, numbers }) => {
   const config = { kind, choices: { ...startOf(kinds[kind]).choices, ...choices }, numbers };
@@ -47,6 +52,7 @@ const found = JSON.parse(readFileSync("asked.json", "utf8")).map(({ kind, choice
   if (told.reason) return { reason: told.reason };
   const { need } = told.memory;
   return { time: told.value("time"), need, joules: told.joules, dollars: told.dollars, shares: told.shares,
+    command: commandLine(kinds[kind], config), python: pythonCode(kinds[kind], config),
     rows: told.rows.map(({ path, seconds, bound, flops }) => [path, seconds, bound, flops]) };
 });
 console.log(JSON.stringify(found));
@@ -98,6 +104,12 @@ def _run(kind: dict[str, Any], asked: dict[str, Any]) -> FullRun:
     return made
 
 
+def _of_command(text: str) -> FullRun:
+    """The run that a command line asks for."""
+    options = parse(shlex.split(text)[1:])
+    return ask(options).answer if options.verb == "train" else build_run(options)
+
+
 def _run_or_refusal(kind: dict[str, Any], asked: dict[str, Any]) -> tuple[FullRun | None, str | None]:
     try:
         return _run(kind, asked), None
@@ -134,6 +146,8 @@ def test_javascript_gives_the_numbers_and_the_refusals_of_python(tmp_path: Path)
         assert found["need"] == pytest.approx(run.needed_bytes, rel=1e-12)
         assert found["joules"] == pytest.approx(run.energy().total, rel=1e-12)
         assert found["dollars"] == pytest.approx(run.cost().dollars, rel=1e-12)
+        assert _of_command(found["command"]).value("time") == run.value("time")
+        assert compile(found["python"], "python", "exec")
         for name, share in run.shares().items():
             assert found["shares"].get(name, 0.0) == pytest.approx(share, abs=1e-12)
         for row, (path, seconds, bound, flops) in zip(run.table(), found["rows"], strict=True):

@@ -65,6 +65,14 @@ def test_a_base_in_eight_bits(tmp_path: Path, name: str, text: str) -> None:
     assert plan.base_precision == "int8"
 
 
+def test_adapters_of_encoders_alone_are_refused(tmp_path: Path) -> None:
+    """LLaMA-Factory puts no adapters beside what its file freezes."""
+    text = "model_name_or_path: Qwen/Qwen2.5-VL-7B-Instruct\nbf16: true\nfreeze_language_model: true\n"
+    (tmp_path / "f.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="freeze_language_model: found True, expected false"):
+        sf.read_framework(tmp_path / "f.yaml")
+
+
 def test_a_stage_is_a_method(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "f.yaml").write_text(LLAMA_FACTORY, encoding="utf-8")
     asked = ["train", "--from", str(tmp_path / "f.yaml"), "-s", "h100-sxm", "--devices", "2", "--json"]
@@ -105,7 +113,9 @@ def test_adapters_in_the_modules_of_megatron_bridge(tmp_path: Path, model: str, 
         return
     path = tmp_path / "run.txt"
     path.write_text(sheet.text, encoding="utf-8")
-    found, _ = sf.read_framework(path, model=True).plan(32, devices=1)
+    told = sf.read_framework(path, model=True)
+    assert {"peft.dim", "peft.target_modules"} <= set(told.read)
+    found, _ = told.plan(32, devices=1)
     runs = [sf.training(loaded, "h100-sxm", each, batch=4, sequence=512) for each in (plan, found)]
     assert runs[0].structure.adapted == runs[1].structure.adapted
     assert runs[0].value("adapter_parameters") == runs[1].value("adapter_parameters")

@@ -88,11 +88,12 @@ def test_rotary_positions_and_gates_move_what_their_operations_do() -> None:
     tape = Tape()
     tape.run(np.multiply, tape.run(np.tanh, x), up)
     assert tape.moved == float(eager.eager_gated_bytes(x.size, 2))
-    tape = Tape()
-    tape.run(np.multiply, x, up)  # the gradients of both factors, and of the function
-    tape.run(np.multiply, x, up)
-    tape.run(np.multiply, x, up)
+    tape, gradient, slope = Tape(), rows_of(4), 1 - np.tanh(single(x)) ** 2
+    tape.run(np.multiply, gradient, np.tanh(x))
+    of_function = tape.run(np.multiply, gradient, up)
+    of_gate = tape.run(lambda array, gate: half(array * (1 - np.tanh(single(gate)) ** 2)), of_function, x)
     assert tape.moved == float(eager.eager_gated_backward_bytes(x.size, 2))
+    assert np.allclose(of_gate, single(gradient) * single(up) * slope, atol=2e-2)
 
 
 def moved(model: str = "llama-3.1-8b", sequence: int = 4096, **plan: Any) -> dict[str, float]:

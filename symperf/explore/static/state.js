@@ -123,8 +123,8 @@ export function commandLine(kind, config) {
   const parts = ["symperf", kind.name, shell(config.choices.model), "-s", shell(config.choices.system)];
   for (const [name, value] of Object.entries({ ...work, ...fields, ...options })) {
     if (value === true) parts.push(flag(name));
-    else if (value === false) { if (name === "sequence_parallel") parts.push("--no-sequence-parallel"); }
-    else if (value !== 1 || name in work) parts.push(flag(name), shell(String(value)));
+    else if (value === false) parts.push(`--no-${flag(name).slice(2)}`);
+    else parts.push(flag(name), shell(String(value)));
   }
   for (const [name, value] of Object.entries(values)) parts.push("--set", `${name}=${value}`);
   return parts.join(" ");

@@ -198,7 +198,8 @@ class Experts:
     def sort(self, name: str) -> Op | None:
         """Rows that arrived device by device put together by expert, or back; kernels that send a token once do it.
 
-        Nothing where a device has a single expert, or all of them.
+        Nothing where a device has a single expert (Megatron-LM, core/transformer/moe/token_dispatcher.py, "Permutation
+        2"), or all of them.
         """
         structure = self.layer.structure
         if structure.limits_domains or "bulk_exchanges" in structure.families:

@@ -261,8 +261,8 @@ class TrainingStep:
         slots = Repeat(in_sequence(*self.passes(fullest=False, sends=vpp)), self.idle_slots())
         if self.structure.schedule != "interleaved":
             return slots
-        transfers = in_sequence(self.transfer("forward"), self.transfer("backward"))
-        return in_sequence(slots, Repeat(transfers, overlap_pp * pp * less_one(vpp)))
+        round_trip = in_sequence(self.transfer("forward"), self.transfer("backward"))
+        return in_sequence(slots, Repeat(round_trip, overlap_pp * pp * less_one(vpp)))
 
     def idle_slots(self) -> Any:
         """Micro-batch slots that a device waits for."""
