@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TOLD = "explore: --output {}: cannot be written"
 FEWEST = 8
-"""Micro-batches of a replica, where no batch is asked for."""
+"""Where nothing is asked for: micro-batches of a replica for each of its stages, and sequences of one in inference."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         plan,
         kinds=KINDS if options.only is None else (options.only,),
         train=(positive_integer("batch", batch), positive_integer("sequence", sequence)),
-        infer=(options.sequences or FEWEST * plan.dp, prompt, generate),
+        infer=(FEWEST * plan.dp if options.sequences is None else options.sequences, prompt, generate),
         varied=parse_varied(options.vary),
         options={name: value for name, value in asked.items() if value is not None},
     )

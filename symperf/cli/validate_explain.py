@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import io
 import json
 import tempfile
@@ -102,7 +103,8 @@ def answer_of(command: Command) -> dict[str, Any]:
         for name, text in command.files.items():
             (Path(place) / name).write_text(text, encoding="utf-8")
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):
-            main([*command.placed(Path(place))[1:], "--json"])
+            # Another verb with a width of its own: what this answer says of its own stays.
+            contextvars.copy_context().run(main, [*command.placed(Path(place))[1:], "--json"])
     if not out.getvalue():
         raise InputError(f"explain: {command.text()}: {told.getvalue().strip()}")
     answer: dict[str, Any] = json.loads(out.getvalue())

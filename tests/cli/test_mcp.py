@@ -122,6 +122,16 @@ def test_a_value_is_never_a_flag() -> None:
     assert command == ["train", "--json", "--system=--json", "--no-dropout", "--set=tp=2", "--set=--pp=2", "gpt2"]
 
 
+def test_all_values_of_a_list_arrive() -> None:
+    """Whether a flag takes several words at once or comes again."""
+    for tool in EVERY.values():
+        for each in tool.arguments:
+            if each.flag and each.schema["type"] == "array":
+                needed = {one.name: "1" for one in tool.arguments if one.required}
+                found = parse(tool.command(needed | {each.name: ["x=1", "y=2"]}))
+                assert list(getattr(found, each.flag[2:].replace("-", "_"))) == ["x=1", "y=2"], (tool.name, each.name)
+
+
 def test_verbs_that_are_wanted(call: Callable[[list[str]], Any], refused: Callable[[list[str]], str]) -> None:
     data = json.loads(call(["mcp", "--json", "--verbs", "train, inspect"]).out)
     assert [tool["name"] for tool in data["tools"]] == ["train", "inspect"]

@@ -27,6 +27,7 @@ from symperf.runs.training_run import Run
 from symperf.train.compile import compile_step
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from symperf.runs.full_run import FullRun
@@ -116,25 +117,26 @@ def _run_or_refusal(kind: dict[str, Any], asked: dict[str, Any]) -> tuple[FullRu
         return None, str(error)
 
 
+def _node(folder: Path, script: str, data: dict[str, Any]) -> Any:
+    """What a script prints that has the page's modules and some data beside it."""
+    for path in STATIC.glob("*.js"):
+        shutil.copy(path, folder)
+    texts = {"package.json": '{"type": "module"}', "test.js": script}
+    for name, text in (texts | {f"{name}.json": json.dumps(each) for name, each in data.items()}).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    command = [tool("node", "nodejs"), "test.js"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 def test_javascript_gives_the_numbers_and_the_refusals_of_python(tmp_path: Path) -> None:
     """At settings drawn at random: time, memory, joules, dollars, shares and the breakdown, or the same line."""
     rng, data = random.Random(26), _data()
     asked = [(kind, _draw(kind, rng)) for _ in range(MANY) for kind in data["kinds"]]
-    for name in ("tape.js", "model.js", "state.js"):
-        shutil.copy(STATIC / name, tmp_path)
-    for name, text in {
-        "package.json": '{"type": "module"}',
-        "main.js": SCRIPT,
-        "data.json": json.dumps(data),
-        "asked.json": json.dumps([each for _, each in asked]),
-    }.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [tool("node", "nodejs"), "main.js"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    answers = _node(tmp_path, SCRIPT, {"data": data, "asked": [each for _, each in asked]})
     answered = 0
-    for (kind, each), found in zip(asked, json.loads(done.stdout), strict=True):
+    for (kind, each), found in zip(asked, answers, strict=True):
         run, refusal = _run_or_refusal(kind, each)
         assert found.get("reason") == refusal, each
         if run is None:
@@ -184,16 +186,45 @@ console.log(worst);
 
 def test_a_map_is_the_points_that_it_is_made_of(tmp_path: Path) -> None:
     """The source that is written for a grid gives the times of single points."""
-    for name in ("tape.js", "model.js", "phase.js"):
-        shutil.copy(STATIC / name, tmp_path)
-    (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
-    (tmp_path / "main.js").write_text(GRID, encoding="utf-8")
-    (tmp_path / "data.json").write_text(json.dumps(_data()), encoding="utf-8")
-    done = subprocess.run(
-        [tool("node", "nodejs"), "main.js"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 1e-12
+    assert _node(tmp_path, GRID, {"data": _data()}) < 1e-12
+
+
+STATE = """
+import { readFileSync } from "node:fs";
+import { answer, readKinds } from "./model.js";
+import { State, valueOf } from "./state.js";
+const kinds = readKinds(JSON.parse(readFileSync("data.json", "utf8")));
+const made = (address) => { const state = new State(kinds, () => {}); state.read(address); return state; };
+const bandwidth = ({ kind, config }) => [valueOf(kind, config, "memory_bandwidth"), answer(kind, config).value("time")];
+const state = made("a=infer"), name = "memory_bandwidth";
+const found = { first: bandwidth(state) };
+state.choose("system", kinds.infer.choices[1].values[1]);
+found.second = bandwidth(state);
+state.move(name, found.first[0]);
+found.moved = bandwidth(state);
+found.linked = bandwidth(made(state.address()));
+state.move(name, found.second[0]);
+found.back = Object.keys(state.config.numbers);
+const two = made("a=infer&b=infer&b.batch=16&slot=b");
+found.two = valueOf(two.kind, two.config, "batch");
+two.read("a=infer&a.batch=32");
+found.one = [two.now.b, valueOf(two.kind, two.config, "batch")];
+console.log(JSON.stringify(found));
+"""
+
+
+def test_a_page_is_in_the_state_that_is_asked_for(tmp_path: Path) -> None:
+    """A figure also has the value of the first system, by a slider and by a link; back at its own it is not moved."""
+    systems = [sf.System.load(name) for name in (SYSTEM, "h200-sxm")]
+    explorer = Explorer([sf.Model.load(MODEL)], systems, sf.Plan(), kinds=("infer",))
+    found = _node(tmp_path, STATE, {"data": explorer.data()})
+    own = [system.quantities["memory_bandwidth"].value for system in systems]
+    assert own[0] != own[1]
+    assert [found[each][0] for each in ("first", "second", "moved", "linked")] == [own[0], own[1], own[0], own[0]]
+    assert found["second"][1] < found["moved"][1] == found["linked"][1]
+    assert found["back"] == []
+    assert found["two"] == 16
+    assert found["one"] == [None, 32], "a link of one configuration ends a comparison"
 
 
 def test_structures_share_their_instructions() -> None:
@@ -216,7 +247,6 @@ def test_a_page_is_small_and_names_no_network() -> None:
     assert not re.search(r"""(?:src|href)=["'](?!data:,|#)""", text.partition("<script type")[0])
     outside = re.sub(r'<script type="application/json" id="data">.*?</script>', "", text)  # sources are told there
     assert set(re.findall(r"https?://[\w./-]+", outside)) <= {
-        "http://www.w3.org/2000/svg",
         "http://www.w3.org/1998/Math/MathML",
         "https://github.com/leeoniya/uPlot",
     }
@@ -270,6 +300,12 @@ def test_values_of_a_field_can_be_fewer() -> None:
         with pytest.raises(InputError) as found:
             parse_varied([setting])
         assert str(found.value).startswith(line)
+
+
+def test_no_sequences_are_refused(refused: Callable[[list[str]], str], tmp_path: Path) -> None:
+    """Not taken for the number that is asked for where none is."""
+    line = ["explore", MODEL, "-s", SYSTEM, "--only", "infer", "--sequences", "0", "-o", str(tmp_path / "page.html")]
+    assert "batch: found 0" in refused(line)
 
 
 def test_a_model_named_twice_is_refused() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 TRAIN = ("train", "llama-2-7b", "-s", "h100-sxm", "--batch", "8", "--sequence", "128")
 INFER = ("infer", "llama-2-7b", "-s", "h100-sxm", "--batch", "8", "--prompt", "128", "--generate", "8")
 SERVE = ("serve", "llama-2-7b", "-s", "h100-sxm", "--prompt", "128", "--generate", "8")
+SEARCH = ("search", "llama-2-7b", "-s", "h100-sxm", "--devices", "2", "--batch", "8")
 BAND = ("--over", "memory_bandwidth", "--from", "1e12", "--to", "4e12")
 STUDY = (
     'model = "llama-2-7b"\nsystem = "h100-sxm"\nbatch = 8\nsequence = 128\nwhere = ["tp <= 1"]\n[axes]\ntp = [1, 2]\n'
@@ -19,7 +20,7 @@ CASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "train": (TRAIN, (*TRAIN, "--tp", "2", "--pp", "2", "--dp", "2", "--zero", "1", "--interval")),
     "infer": (INFER, (*INFER, "--tp", "2", "--stack", "vllm-0.24")),
     "serve": ((*SERVE, "--ttft", "1", "--tpot", "0.1"), (*SERVE, "--concurrency", "8")),
-    "inspect": (("inspect", "llama-2-7b"), ("inspect", "mixtral-8x7b")),
+    "inspect": (("inspect", "llama-2-7b"), ("inspect", "mixtral-8x7b"), ("inspect", "gpt2")),
     "list": (("list", "systems"), ("list", "symbols"), ("list", "models")),
     "cite": (("cite", *TRAIN),),
     "cache": (("cache",),),
@@ -28,7 +29,7 @@ CASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "mcp": (("mcp", "--verbs", "inspect,search"),),
     "sweep": (("sweep", "@/s.toml", "-o", "@/out.csv", "--overwrite"),),
     "derive": (("derive", *TRAIN),),
-    "formulas": (("formulas", "ring_all_reduce_time"),),
+    "formulas": (("formulas", "ring_all_reduce_time"), ("formulas",)),
     "regimes": (("regimes", *TRAIN, *BAND),),
     "phase": (("phase", *TRAIN, "--over", "memory_bandwidth", "--and", "batch"),),
     "solve": (("solve", *TRAIN, "--for", "memory_bandwidth", "--time", "0.4"),),
@@ -36,11 +37,11 @@ CASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "gains": (("gains", *TRAIN),),
     "limits": (("limits", *TRAIN, "--over", "sequence"),),
     "calibrate": (("calibrate", "@/m.csv", "-s", "h100-sxm", "-o", "@/new.toml", "--fit", "matrix_efficiency"),),
-    "validate": (("validate", "--source", "KORTH"),),
+    "validate": (("validate", "--source", "KORTH"), ("validate", "--explain", "SC21-003")),
     "technology": (("technology",),),
     "explore": (("explore", "llama-2-7b", "-s", "h100-sxm", "--only", "infer", "-o", "@/page.html"),),
     "allocate": (("allocate", "gpt-22b", "--tp", "8", "--batch", "8", "--sequence", "2048"),),
-    "search": (("search", "llama-2-7b", "-s", "h100-sxm", "--devices", "2", "--batch", "8", "--sequence", "128"),),
+    "search": ((*SEARCH, "--sequence", "128"), (*SEARCH, "--prompt", "128", "--generate", "8")),
 }
 """By verb; `measure` needs a device, and its keys stand in its schema by hand."""
 SLOW = ("allocate", "validate", "cite", "derive", "search", "phase", "gains", "calibrate", "sweep", "serve", "explore")

@@ -64,7 +64,9 @@ def test_the_printed_command_gives_the_number_of_the_row(rows: list[TableRow]) -
 
 def _explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
     assert main(["validate", "--json", *arguments]) == 0
-    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["explained"]
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["schema"].startswith("symperf/validate/"), "not that of the verbs whose commands are run for it"
+    found: list[dict[str, Any]] = answer["explained"]
     return found
 
 

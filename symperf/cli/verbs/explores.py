@@ -28,7 +28,12 @@ def add(verb: Verb) -> None:
         help="read the models' files as if they had no such key; may be repeated",
     )
     explore.add_argument(
-        "-s", "--system", nargs="+", required=True, help="catalogue names, or paths of .toml files, to choose from"
+        "-s",
+        "--system",
+        action="extend",  # an assistant's list of systems is the flag once for each
+        nargs="+",
+        required=True,
+        help="catalogue names, or paths of .toml files, to choose from",
     )
     explore.add_argument("-o", "--output", required=True, metavar="FILE", help="the file that is written")
     explore.add_argument("--only", metavar="KIND", help="train or infer alone (default: both)")

@@ -165,7 +165,7 @@ def _interval(parser: Parser) -> None:
     parser.add_argument(
         "--interval",
         action="store_true",
-        help="print [low, high] that hold nine of ten measurements, and why they are not nearer",
+        help="print [low, high] that are meant to hold nine of ten measurements, and why they are not nearer",
     )
 
 

@@ -1,6 +1,6 @@
 // The controls of a configuration, made once for its kind and brought up to date in place.
 import { el, show } from "./dom.js";
-import { applies, inputsOf, refusalOf } from "./model.js";
+import { applies, refusalOf } from "./model.js";
 import { legal, valueOf } from "./state.js";
 import { plain, words } from "./units.js";
 
@@ -83,7 +83,7 @@ function slider(state, number, updates) {
     control.hidden = !applies(kind, state.config, number);
     if (control.hidden) return;
     const own = Object.hasOwn(state.config.numbers, name);
-    const value = own || number.group !== "system" ? valueOf(kind, state.config, name) : boundValue(kind, state.config, number);
+    const value = valueOf(kind, state.config, name);
     label.classList.toggle("moved", own);
     text.removeAttribute("aria-invalid");
     if (document.activeElement !== text || own) text.value = plain(value, 6);
@@ -91,10 +91,4 @@ function slider(state, number, updates) {
     range.setAttribute("aria-valuetext", `${plain(value, 4)} ${unit}`.trim());
   });
   return control;
-}
-
-// What a symbol of the system is bound to where it is not moved.
-export function boundValue(kind, config, number) {
-  const found = inputsOf(kind, config), place = kind.number.get(number.name);
-  return found.reason || place === undefined ? number.start : found.values[place];
 }

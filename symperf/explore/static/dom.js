@@ -1,5 +1,4 @@
 // Elements from names, attributes and children. Text is text: no string here is ever read as markup.
-const SVG = "http://www.w3.org/2000/svg";
 
 function fill(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -14,7 +13,6 @@ function fill(made, attributes, children) {
 }
 
 export const el = (name, attributes = {}, ...children) => fill(document.createElement(name), attributes, children);
-export const svg = (name, attributes = {}, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 export const byId = (id) => document.getElementById(id);
 
 export function show(where, ...children) {

@@ -74,6 +74,13 @@ export function inputsOf(kind, config) {
   return { structure: found.structure, values, sources, moved, words: base.words, reason: "" };
 }
 
+// The value of a control that is not moved: of a figure of a system, that of the system chosen.
+export function unmovedValue(kind, config, number) {
+  if (number.group !== "system") return number.start;
+  const { [number.name]: _, ...numbers } = config.numbers, found = inputsOf(kind, { ...config, numbers });
+  return found.reason ? number.start : found.values[kind.number.get(number.name)];
+}
+
 // The first rule that does not hold, in words; "" where all hold.
 export function refusalOf(kind, config, found = inputsOf(kind, config)) {
   if (found.reason) return found.reason;
@@ -148,7 +155,7 @@ export function answer(kind, config, { terms = true } = {}) {
   const values = forward(own.tape, found.values);
   const value = (name) => values[own.tape.place[outputs.get(name)]];
   const input = (name) => found.values[kind.number.get(name)];
-  const told = { reason: "", config, structure: found.structure, inputs: found, value, input, has: (name) => outputs.has(name) };
+  const told = { reason: "", inputs: found, value, input };
   const need = value(kind.name === "train" ? "reserved" : "needed"), capacity = input("memory_capacity");
   told.memory = { need, capacity, fits: need <= capacity, parts: partsOf(outputs, value) };
   told.joules = energyOf(outputs, value, input);

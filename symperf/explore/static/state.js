@@ -1,5 +1,5 @@
 // The state of a page: one or two configurations, its history, and its address.
-import { applies, startOf } from "./model.js";
+import { applies, startOf, unmovedValue } from "./model.js";
 
 const LONGEST = 200;
 const SLOTS = ["a", "b"];
@@ -35,7 +35,7 @@ export class State {
   move(name, value) {
     this.set((now) => {
       const { numbers } = now[now.slot], each = this.kind.numbers.find((number) => number.name === name);
-      if (value === each.start) delete numbers[name]; else numbers[name] = value;
+      if (value === unmovedValue(this.kind, this.config, each)) delete numbers[name]; else numbers[name] = value;
     }, name);
   }
 
@@ -68,12 +68,12 @@ export class State {
     return pairs.toString();
   }
 
-  // Take over an address; what it says that cannot be is left as it was.
+  // Take over an address: all of it where it names a configuration; what it says that cannot be is at its start.
   read(text) {
-    const pairs = new URLSearchParams(text);
-    for (const slot of SLOTS) {
+    const pairs = new URLSearchParams(text), named = (slot) => Object.hasOwn(this.kinds, pairs.get(slot) ?? "");
+    if (named("a")) this.now.b = null;
+    for (const slot of SLOTS.filter(named)) {
       const name = pairs.get(slot);
-      if (!Object.hasOwn(this.kinds, name ?? "")) continue;
       const kind = this.kinds[name], config = startOf(kind);
       for (const choice of kind.choices) {
         const at = pairs.get(`${slot}.${choice.name}`);
@@ -81,11 +81,11 @@ export class State {
       }
       for (const number of kind.numbers) {
         const value = legal(number, pairs.get(`${slot}.${number.name}`));
-        if (value !== null && value !== number.start) config.numbers[number.name] = value;
+        if (value !== null && value !== unmovedValue(kind, config, number)) config.numbers[number.name] = value;
       }
       this.now[slot] = config;
     }
-    if (pairs.get("slot") === "b" && this.now.b !== null) this.now.slot = "b";
+    this.now.slot = pairs.get("slot") === "b" && this.now.b !== null ? "b" : "a";
     for (const axis of ["x", "y"]) this.now.axes[axis] = pairs.get(axis) ?? "";
   }
 }
@@ -99,7 +99,7 @@ export function legal(number, text) {
 }
 
 export function valueOf(kind, config, name) {
-  return config.numbers[name] ?? kind.numbers.find((number) => number.name === name).start;
+  return config.numbers[name] ?? unmovedValue(kind, config, kind.numbers.find((number) => number.name === name));
 }
 
 const shell = (text) => (/^[\w.\/=+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);

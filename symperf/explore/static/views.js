@@ -4,7 +4,6 @@ import { byId, el, math, path, show, table } from "./dom.js";
 import { answer, applies, largest } from "./model.js";
 import { axisValues, startMap, viridis } from "./phase.js";
 import { valueOf } from "./state.js";
-import { boundValue } from "./controls.js";
 import { colourOf, dollars, gigabytes, percent, plain, scaled, seconds, words } from "./units.js";
 
 const METRICS = {
@@ -144,7 +143,7 @@ export function drawSweep(kind, config, number, name) {
     if (last !== undefined) { last.to = from; marks.push(`${words(last.resource)} to ${words(bound[k])} at ${scaled(from, unitX, 4)}`); }
     bands.push({ from, to: xs[k], resource: bound[k] });
   }
-  const now = number.group === "system" && !Object.hasOwn(config.numbers, number.name) ? boundValue(kind, config, number) : valueOf(kind, config, number.name);
+  const now = valueOf(kind, config, number.name);
   curve(where, { xs, ys, x: { label: words(number.name), unit: unitX }, y: { label, unit }, bands, now, logX: xs[0] > 0 && xs[xs.length - 1] / xs[0] > 20 });
   where.append(legend([...new Set(bands.map(({ resource }) => resource))].map((resource) => ({ name: `most time due to ${words(resource)}`, value: 1, text: "", colour: colourOf(resource) }))),
     el("p", { class: "unit" }, `The heavy line is the value now (${scaled(now, unitX, 4)}). ${marks.length ? `What most time is due to changes from ${marks.join("; ")}.` : "What most time is due to does not change."}`));
