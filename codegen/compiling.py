@@ -27,6 +27,7 @@ _CHILD = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from {} import compile_here; compile_here(sys.argv[2:])"
 )
 _running: set[subprocess.Popen[bytes]] = set()
+_stopped: set[subprocess.Popen[bytes]] = set()
 
 
 def load_function(module: ModuleType, name: str, arguments: Sequence[Any]) -> Any:
@@ -51,6 +52,7 @@ def load_function(module: ModuleType, name: str, arguments: Sequence[Any]) -> An
 def stop_compiling() -> None:
     """Kill what compiles for this process; whoever waits for it is interrupted."""
     for child in list(_running):
+        _stopped.add(child)
         with contextlib.suppress(OSError):
             child.kill()
 
@@ -99,16 +101,23 @@ def _compile_apart(path: Path, name: str, arguments: Sequence[Any]) -> None:
     _running.add(child)
     try:
         status = child.wait()
-        if status < 0:  # killed
+        if status == -signal.SIGINT or child in _stopped:
             raise KeyboardInterrupt
+        if status < 0:  # killed by the system: the function is compiled when it is called
+            _remove(_unfinished(path) - litter)
     except BaseException:
         child.kill()
         child.wait()
-        for part in _unfinished(path) - litter:
-            part.unlink(missing_ok=True)
+        _remove(_unfinished(path) - litter)
         raise
     finally:
         _running.discard(child)
+        _stopped.discard(child)
+
+
+def _remove(files: set[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)
 
 
 def _unfinished(path: Path) -> set[Path]:

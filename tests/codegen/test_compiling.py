@@ -111,6 +111,18 @@ def test_a_signal_ends_the_other_process_and_nothing_half_written_is_left(
     assert set(tmp_path.rglob("*")) == before
 
 
+def test_a_process_that_the_system_kills_is_no_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where memory is short: the function is compiled here, and what was half written is gone."""
+    monkeypatch.setattr(compiling, "LONG", 0)
+    killed = ENDLESS.replace("time.sleep(60)", "import os; os.kill(os.getpid(), 9)")
+    monkeypatch.setattr(compiling, "_CHILD", killed.replace("{", "{{").replace("}", "}}"))
+    module = Store(tmp_path / "store").module(TEXT)
+    x = np.zeros(3)
+    compiling.load_function(module, "kernel", ARGUMENTS)(x, 3)
+    assert x.tolist() == [1.0, 1.0, 1.0]
+    assert not list(tmp_path.rglob("*.tmp.*"))
+
+
 def test_threads_that_wait_for_another_process_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "LONG", 0)
     monkeypatch.setattr(compiling, "_CHILD", ENDLESS)
