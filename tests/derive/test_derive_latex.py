@@ -59,6 +59,8 @@ MORE: dict[str, Callable[[], BaseRun]] = {
     "windows": lambda: generation("mistral-7b", "h100-sxm", generate=5000),
 }
 """Structures of other kinds."""
+PAGES = {"latent, in 8 bits": 30}
+"""Pages of documents that are longer: stages of two kinds of layers, modules of further tokens and casts in one step."""
 DOCUMENTS = [*itertools.product(ALL, ("time", "memory")), *((name, "time") for name in MORE)]
 
 
@@ -68,7 +70,7 @@ def test_documents(name: str, of: str, tmp_path: Path) -> None:
     derivation = derive(({**ALL, **MORE})[name](), of)
     text = derivation.latex()
     assert "X_{" not in text
-    assert compiled(text, tmp_path) <= (18 if name in MORE else 9)
+    assert compiled(text, tmp_path) <= PAGES.get(name, 18 if name in MORE else 9)
     assert compiled(PLAIN.format(derivation.fragment()), tmp_path) in (1, 2)
 
 
