@@ -60,7 +60,7 @@ MORE: dict[str, Callable[[], BaseRun]] = {
 }
 """Structures of other kinds."""
 PAGES = {"latent, in 8 bits": 30}
-"""Pages of documents that are longer: stages of two kinds of layers, modules of further tokens and casts in one step."""
+"""Pages of longer documents: two kinds of layers, modules of further tokens and casts in one step."""
 DOCUMENTS = [*itertools.product(ALL, ("time", "memory")), *((name, "time") for name in MORE)]
 
 
