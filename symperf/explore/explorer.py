@@ -73,9 +73,9 @@ class Explorer:
             InputError: a start that cannot be, or a page that would be too large to open well.
         """
         text = page(self.data() if data is None else data)
-        if len(text) > LONGEST:
+        if (size := len(text.encode())) > LONGEST:
             raise InputError(
-                f"explore: the page would have {len(text) / 1e6:.1f} MB, expected at most {LONGEST / 1e6:g} MB: fewer "
+                f"explore: the page would have {size / 1e6:.1f} MB, expected at most {LONGEST / 1e6:g} MB: fewer "
                 "models or systems, or fewer values of --vary"
             )
         return text

@@ -11,8 +11,8 @@ A table of the file is a family of rows. Its keys, each with the place in the do
 * `left_out`: why the rows are no case.
 
 `[[FAMILY.rows]]` says the same of rows whose cells match every pattern of `where` (`*` stands for any text); what
-stands later is laid over what stands before. A row that is read so matches as it did before. Nothing here was chosen to
-bring a prediction nearer to a measurement.
+stands later is laid over what stands before. A row that is read so matches as it did before. No number is
+fitted to a measurement; some places were looked up because a prediction was far from one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What the columns of a row of inference do not say: which stack stands for its software, and what its clock covers.
 
 `SOFTWARE` goes by the column `framework` and holds for a user's rows as well; what a document says of its rows is in
-`documents.toml`. Neither holds a number that was chosen to bring a prediction nearer to a measurement.
+`documents.toml`. No number is fitted to a measurement; some places were looked up because a prediction was far from
+one, and the page of accuracy lists them (`AFTER_ERRORS` in `docs/accuracy_evidence.py`).
 """
 
 from __future__ import annotations
