@@ -170,12 +170,19 @@ def low_precision_rates(system: System, precision: str) -> Bound:
     if precision not in LOW_PRECISIONS:
         return {}
     half = system.matrix_rate("bf16" if "bf16" in system.matrix_rates else "fp16")
-    known = system.quantities.get("fp8_efficiency") if precision == "fp8" or system.power_limited else None
-    efficiency = known or system.quantities["matrix_efficiency"]
+    efficiency = system.quantities.get(narrow_efficiency(system, precision)) or system.quantities["matrix_efficiency"]
     return {
         "attention_rate": (half.value, f"attention, head and routers run in 16 bits: {half.source}"),
         "fp8_efficiency": (efficiency.value, efficiency.source),
     }
+
+
+def narrow_efficiency(system: System, precision: str) -> str:
+    """The quantity of a system that products in a low precision attain; empty where it has none of that precision."""
+    known = system.quantities.keys()
+    if precision == "fp4" and "fp4_efficiency" in known:
+        return "fp4_efficiency"
+    return "fp8_efficiency" if "fp8_efficiency" in known and (precision == "fp8" or system.power_limited) else ""
 
 
 def precision_of(plan: Plan, system: System) -> str:

@@ -23,9 +23,9 @@ def lasting() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("device", ["b200_sxm", "gb200", "b300_sxm", "gb300"])
-@pytest.mark.parametrize("name", ["sustained", "attention"])
+@pytest.mark.parametrize("name", ["sustained", "attention", "fp8", "fp4"])
 def test_the_catalogue_says_what_the_script_computes(lasting: Any, device: str, name: str) -> None:
-    found = getattr(lasting, name)(device)
+    found = lasting.narrow(device, name) if name in lasting.NARROW else getattr(lasting, name)(device)
     stated = system_of(device).quantities[f"{name}_efficiency"]
     assert (stated.value, stated.low, stated.high) == pytest.approx((found.value, found.low, found.high), abs=0.001)
     assert f"lasting.py, {found.rows} " in stated.source

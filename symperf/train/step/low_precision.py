@@ -91,8 +91,7 @@ class Lowered:
         traffic = matmul.matmul_bytes(rows, columns, inner, groups, element, element, result)
         time = product_time(self.structure, op.shape, element, traffic)
         time = aligned_time(self.structure, time, (rows, columns, inner))
-        if self.structure.products == "fp8":
-            time = time.xreplace({matrix_efficiency: fp8_efficiency})
+        time = time.xreplace({matrix_efficiency: fp8_efficiency})
         made = replace(op, time=time, demand=Demand(op.demand.flops, traffic))
         if weights:
             return made
