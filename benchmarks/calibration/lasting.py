@@ -2,14 +2,17 @@
 
 Run it from anywhere: python benchmarks/calibration/lasting.py
 
-sustained_efficiency is the median share of the peak that products in bf16 of at least 2 TFLOP reach, over all software
-of the tables in `kernels/`: their loops of milliseconds are at the power limit, as steps of training are, and the best
-shape of a search is not. fp8_efficiency and fp4_efficiency are the same of products in FP8 and NVFP4 by TensorRT-LLM, whose
-FP8 products are cuBLAS's (`cublas_scaled_mm` of `_torch/modules/linear.py`), as those of Transformer Engine are. Its
-module casts the activations first: the bytes of that pass, at the device's memory_efficiency, are taken off (3 an element
-with a scale that is given, 5 with one that is looked for, 2.56 into NVFP4). attention_efficiency is the median over causal prompts of at least 1024 tokens and 0.2 TFLOP,
-in bf16 with heads of 128, by the vendor's kernels that vLLM and SGLang call (FLOPs of the causal half). Low and high
-are the 10th and 90th percentile. Shapes that are kept back to score are left out (`is_test`).
+sustained_efficiency is the median share of the peak that products in bf16 of at least 2 TFLOP reach, over all
+software of the tables in `kernels/`: their loops of milliseconds are at the power limit, as steps of training are,
+and the best shape of a search is not. fp8_efficiency and fp4_efficiency are the same of products in FP8 and NVFP4 by
+TensorRT-LLM, whose FP8 products are cuBLAS's (`cublas_scaled_mm` of `_torch/modules/linear.py`), as those of
+Transformer Engine are. Its module casts the activations first: the bytes of that pass, at the device's
+memory_efficiency, are taken off (3 an element with a scale that is given, 5 with one that is looked for, 2.56 into
+NVFP4). attention_efficiency is the median over causal prompts of at least 1024 tokens and 0.2 TFLOP, in bf16 with
+heads of 128, by the vendor's kernels that vLLM and SGLang call (FLOPs of the causal half). ssd_passes is the median
+of what scans of Mamba-2 over at least 2048 tokens take, over the time of `ssd_bytes`: TensorRT-LLM has the kernels of
+mamba_ssm, which train too, and a table of them on a B200 alone. Low and high are the 10th and 90th percentile. Shapes
+that are kept back to score are left out (`is_test`).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
+from symperf.formulas.kernels import ssm
 from symperf.validation.kernels.attentions import HEADS
 from symperf.validation.kernels.formats import system_of
 from symperf.validation.kernels.rows import is_test
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 KERNELS = Path(__file__).parent / "kernels"
 DEVICES = ("b200_sxm", "gb200", "b300_sxm", "gb300")
 LEAST_PRODUCT, LEAST_PROMPT = 2e12, 2e11
+LEAST_SCAN = 2048
 NARROW = {"fp8": {"fp8_static": 3.0, "fp8": 5.0}, "fp4": {"nvfp4": 2.0 + 9 / 16}}
 """Format -> its tables, and the bytes that the cast of an element moves in them."""
 VENDOR = ("trtllm_mha", "vllm_flashinfer_trtllmprefill")
@@ -60,16 +65,36 @@ def attention(device: str) -> Spread:
     return _spread(device, _prompts(device))
 
 
+def scans() -> Spread:
+    """The time of Mamba-2's scans on a B200, over that of the bytes that they move."""
+    found = np.array(list(_scans("b200_sxm")))
+    low, middle, high = np.percentile(found, [10, 50, 90])
+    return Spread(float(middle), float(low), float(high), len(found))
+
+
+def _scans(device: str) -> Iterator[float]:
+    filters = [("system", "==", device), ("kernel_source", "==", "mamba_chunk_scan_combined")]
+    for row in pq.read_table(KERNELS / "mamba2.parquet", filters=filters).to_pylist():
+        heads = row["n_groups"], row["nheads"], row["head_dim"], row["d_state"]
+        size = row["batch_size"], row["seq_len"], row["chunk_size"]
+        if row["batch_size"] * row["seq_len"] >= LEAST_SCAN and row["seq_len"] >= row["chunk_size"]:
+            yield row["latency"] / 1e3 / (float(ssm.ssd_bytes(*size, *heads, 2, 4)) / _attained(device))
+
+
+def _attained(device: str) -> float:
+    """Bytes a second that kernels of the device move."""
+    system = system_of(device)
+    return system.quantities["memory_bandwidth"].value * system.quantities["memory_efficiency"].value
+
+
 def _products(device: str) -> Iterator[float]:
     for row, work in _long(device, [("gemm_dtype", "==", "bfloat16")]):
         yield work / row["latency"] * 1e3
 
 
 def _narrow_products(device: str, tables: dict[str, float]) -> Iterator[float]:
-    system = system_of(device)
-    attained = system.quantities["memory_bandwidth"].value * system.quantities["memory_efficiency"].value
     for row, work in _long(device, [("framework", "==", "TRTLLM"), ("gemm_dtype", "in", list(tables))]):
-        cast = tables[row["gemm_dtype"]] * row["m"] * row["k"] / attained
+        cast = tables[row["gemm_dtype"]] * row["m"] * row["k"] / _attained(device)
         yield work / (row["latency"] / 1e3 - cast)
 
 
@@ -107,6 +132,8 @@ def main() -> None:
         for name, each in found.items():
             spread = f"{each.value:.3f} ({each.low:.3f} to {each.high:.3f})"
             print(f"{device:10s} {name + '_efficiency':22s} {spread}, {each.rows} rows")
+    each = scans()
+    print(f"b200_sxm   ssd_passes             {each.value:.2f} ({each.low:.2f} to {each.high:.2f}), {each.rows} rows")
 
 
 if __name__ == "__main__":

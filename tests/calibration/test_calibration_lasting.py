@@ -37,3 +37,11 @@ def test_a_rack_at_its_clock_reaches_what_a_board_does(lasting: Any, device: str
     rack = device[:-4].replace("b", "gb")
     reached = [lasting.sustained(each).value * system_of(each).matrix_rate("bf16").value for each in (device, rack)]
     assert 0.95 < reached[1] / reached[0] < 1.4
+
+
+def test_scans_of_the_catalogue_take_what_the_script_computes(lasting: Any) -> None:
+    """Mamba-2's kernels take the time of almost three times the bytes that they move, on all of Blackwell."""
+    found = lasting.scans()
+    for device in ("b200_sxm", "gb200", "b300_sxm", "gb300"):
+        stated = system_of(device).quantities["ssd_passes"]
+        assert (stated.value, stated.low, stated.high) == pytest.approx((found.value, found.low, found.high), abs=0.01)
