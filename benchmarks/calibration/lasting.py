@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from symperf.formulas.kernels import ssm
 from symperf.validation.kernels.attentions import HEADS
 from symperf.validation.kernels.formats import system_of
+from symperf.validation.kernels.recurrent import MAMBA, RECURRENT
 from symperf.validation.kernels.rows import is_test
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def _scans(device: str) -> Iterator[float]:
     for row in pq.read_table(KERNELS / "mamba2.parquet", filters=filters).to_pylist():
         heads = row["n_groups"], row["nheads"], row["head_dim"], row["d_state"]
         size = row["batch_size"], row["seq_len"], row["chunk_size"]
-        if row["batch_size"] * row["seq_len"] >= LEAST_SCAN and row["seq_len"] >= row["chunk_size"]:
+        kept = is_test({name: float(row[name]) for name in (*RECURRENT, *MAMBA)})
+        if row["batch_size"] * row["seq_len"] >= LEAST_SCAN and row["seq_len"] >= row["chunk_size"] and not kept:
             yield row["latency"] / 1e3 / (float(ssm.ssd_bytes(*size, *heads, 2, 4)) / _attained(device))
 
 
