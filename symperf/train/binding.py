@@ -79,6 +79,7 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "host_collective_latency": (0.0, "none assumed; set it to what your host needs to call a collective"),
     "routing_operations": (0.0, "none assumed; a profile of a software states them (--stack)"),
     "expert_operations": (0.0, "none assumed: one launch for all experts"),
+    "expert_cast_operations": (0.0, "none assumed: one launch for all experts"),
     "scatter_latency": (0.0, "tokens are sorted and summed by fused kernels, without atomic additions"),
     "overhead_latency": (0.0, "none assumed; set it to what input, logging and synchronisation add to a step"),
     "jitter": (0.0, "none assumed; set it to the relative spread of your devices' times"),
