@@ -20,6 +20,7 @@ from ..formulas.language.symbols import (
     domain_latency,
     expert_groups_per_token,
     gradient_bytes,
+    head_dim,
     launch_latency,
     matrix_rate,
     node_limit,
@@ -62,9 +63,12 @@ def product_time(structure: Structure, shape: tuple[Any, Any, Any, Any], element
 def aligned_time(structure: Structure, time: Any, sides: tuple[Any, Any, Any]) -> Any:
     """Seconds of a product, at a lower rate where a side of it has a size that leaves rows unaligned.
 
-    A vocabulary is padded wherever it is split (Megatron-LM, `make_vocab_size_divisible_by`).
+    A vocabulary is padded wherever it is split (Megatron-LM, `make_vocab_size_divisible_by`). The width of a head is a
+    side of its own in the products of one head; in those of all heads together they may make a size that is aligned.
     """
     sizes = {symbol.name for side in sides for symbol in sympy.sympify(side, strict=True).free_symbols}
+    if head_dim not in sides:
+        sizes.discard(head_dim.name)
     slow = sizes & {*structure.misaligned}
     if not slow:
         return time

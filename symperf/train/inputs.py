@@ -100,7 +100,9 @@ def structure_of(
         scattered=model.architecture.routed and (SCATTERED in stated or states(system, SCATTERED)),
         overheads=any(name in stated or states(system, name) for name in STATED),
         families=tuple(name for name in system.families if name in TRAINED and not (wide and name == "loops")),
-        misaligned=misaligned_sizes(model, system, plan.precision, plan.vocab_multiple),
+        misaligned=misaligned_sizes(
+            model, system, plan.precision, plan.vocab_multiple, eager_attention=attention == "eager"
+        ),
         segments=model.segments,
         counted=COUNTED[plan.account_for],
         chunks=chunks_of(plan.stage_letters, plan.pp, _segment_sizes(model)) if plan.layout else (),
