@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..formulas import collectives
-from ..formulas.kernels import attention, elementwise, looped_matmul, matmul, roofline
+from ..formulas.kernels import attention, elementwise, looped_matmul, matmul, optimizers, roofline
 from ..formulas.language.atoms import Min, above_one, complement
 from ..formulas.language.symbols import (
     activation_bytes,
@@ -20,6 +20,7 @@ from ..formulas.language.symbols import (
     domain_latency,
     expert_groups_per_token,
     gradient_bytes,
+    gradient_sum_bytes,
     head_dim,
     launch_latency,
     matrix_rate,
@@ -76,6 +77,17 @@ def aligned_time(structure: Structure, time: Any, sides: tuple[Any, Any, Any]) -
     return time.xreplace({matrix_rate: matrix_rate / (split + complement(split) / alignment_efficiency)})
 
 
+def added_apart(structure: Structure, gradient: Op) -> Op:
+    """A product that gives the gradient of weights, with the kernels that add it, where software has such kernels."""
+    if not structure.summed_apart:
+        return gradient
+    assert gradient.shape is not None
+    rows, columns, _, groups = gradient.shape
+    weights = rows * columns * groups
+    moved = replace(gradient.demand, memory_bytes=gradient.demand.memory_bytes + weights * gradient_sum_bytes)
+    return replace(gradient, time=gradient.time + optimizers.gradient_sum_time(weights), demand=moved)
+
+
 class Kernels:
     """Builds operations for one structure."""
 
@@ -113,7 +125,8 @@ class Kernels:
 
     def weight_gradient(self, path: str, tokens: Any, in_features: Any, out_features: Any) -> Op:
         """The gradient of a linear layer's weights, added to the accumulated gradient."""
-        return self.matmul(path, in_features, out_features, tokens, right=activation_bytes, result=2 * gradient_bytes)
+        made = self.matmul(path, in_features, out_features, tokens, right=activation_bytes, result=2 * gradient_bytes)
+        return added_apart(self.structure, made)
 
     def stream(self, path: str, traffic: Any, elements: Any, flops_per_element: Any) -> Op:
         """An element-wise or reducing kernel."""
