@@ -248,9 +248,11 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
     ),
     "DeepSpeed ZeRO-3": TrainingFramework(
         "DeepSpeed of 2021 with Megatron-LM's modules (arXiv 2104.04473, section 5.2); "
-        "deepspeed/runtime/zero/constants.py of 2021: overlap_comm is false by default",
-        {"zero": 3, "overlap_dp": 0.0, "overlap_gather": 1.0, **EAGER},
-        values={"gradient_bytes": 2},
+        "deepspeed/runtime/zero/constants.py of 2021: overlap_comm is false by default; partition_parameters.py of "
+        "early 2021, _allgather_param: torch.cuda.synchronize before each gather, of one tensor, into a list of "
+        "pieces; of a layer's tensors its four matrices are above param_persistence_threshold (1e5)",
+        {"zero": 3, "overlap_dp": 0.0, "overlap_gather": 0.0, **EAGER},
+        values={"gradient_bytes": 2, "gathered_tensors": 4},
         stack="megatron-2021",
     ),
     "lit-gpt": TrainingFramework(

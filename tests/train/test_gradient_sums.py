@@ -76,13 +76,29 @@ def test_tensors_with_owners_are_summed_on_all_and_broadcast_one_after_the_other
     assert inside["gradients/reduce"] == pytest.approx(owned["gradients/reduce"])
 
 
+def test_tensors_that_are_gathered_one_by_one_are_copied_piece_by_piece() -> None:
+    """DeepSpeed of 2021: a collective for each of 4 x 32 matrices, and a kernel for the piece of each of 256 ranks."""
+    plan: dict[str, Any] = {"dp": 256, "zero": 3, "overlap_gather": 0.0, "overlap_dp": 0.0}
+    whole, apart = step(**plan), step({"gathered_tensors": 4.0}, **plan)
+    before, after = times(whole), times(apart)
+    bound = {name: pair[0] for name, pair in apart.bound.items()}
+    weights = 2 * (32 * (4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096) + 2 * 32000 * 4096 + 4096)
+    moved = 2 * weights / (bound["memory_bandwidth"] * bound["memory_efficiency"])
+    copies = 4 * 32 * 256 * bound["launch_latency"] + moved
+    for name in ("parameters/gather/forward", "parameters/gather/backward"):
+        assert after[f"{name}/pieces"] == pytest.approx(2 * copies, rel=1e-6)  # two micro-batches
+        assert after[name] > before[name]  # latencies of 128 collectives for those of one
+    assert step({"gathered_tensors": 4.0}, dp=1, zero=3).value("time") == step(dp=1, zero=3).value("time")
+    assert step({"gathered_tensors": 4.0}, dp=16, zero=1).value("time") == step(dp=16, zero=1).value("time")
+
+
 @pytest.mark.parametrize("zero", [0, 2, 3])
 def test_owners_are_of_zero_1_alone(zero: int) -> None:
     plan: dict[str, Any] = {"dp": 16, "zero": zero}
     assert step({"owned_tensors": 9.0}, **plan).value("time") == step(**plan).value("time")
 
 
-@pytest.mark.parametrize("name", ["gradient_sum_bytes", "owned_tensors"])
+@pytest.mark.parametrize("name", ["gradient_sum_bytes", "owned_tensors", "gathered_tensors"])
 def test_bad_values_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=name):
         step({name: -1.0})

@@ -67,6 +67,14 @@ owned_tensors = add(
     ONE,
     ZERO_UP,
 )
+gathered_tensors = add(
+    "efficiency",
+    "gathered_tensors",
+    r"N_{gat}",
+    "Tensors of a layer that ZeRO-3 gathers and reduces one by one, copying the piece of each rank by itself.",
+    ONE,
+    ZERO_UP,
+)
 overhead_latency = add(
     "efficiency",
     "overhead_latency",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...formulas.language.atoms import Max, above_one, ceil_div, less_one
-from ...formulas.language.symbols import gradient_bytes, hidden_size, num_layers, pp, tp, vocab_size
+from ...formulas.language.symbols import gathered_tensors, gradient_bytes, hidden_size, num_layers, pp, tp, vocab_size
 from ...formulas.parallel import sharding
 from ...operations.groups import (
     Group,
@@ -15,13 +15,17 @@ from ...operations.groups import (
     shard_groups,
     tied_stride,
 )
-from ...operations.schedule import Node, Repeat
+from ...operations.schedule import Demand, Node, Op, Repeat
 from ...operations.schedule import sequence as in_sequence
 from ..memory.multi_token_counts import ANY, copied_parameters
 from ..memory.stored_weights import gathered_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .step import TrainingStep
+
+    Collective = Callable[[str, Any, Group], Op | None]
 
 
 class Exchanges:
@@ -50,7 +54,7 @@ class Exchanges:
         message = parameters * gradient_bytes
         if not self.structure.zero or self.structure.owned:
             return self.kernels.all_reduce(path, message, shards)
-        inside = self.kernels.reduce_scatter(path, message, shards)
+        inside = self.in_pieces(self.kernels.reduce_scatter, path, message, shards)
         if same is None or inside is None:
             return inside
         return in_sequence(inside, self.kernels.all_reduce(f"{path}_between", message / shards.ranks, same))
@@ -80,10 +84,20 @@ class Exchanges:
     def gathered(self, path: str, message: Any, group: Group) -> Node | None:
         """Parameters from every shard, or broadcast by the owners of tensors one after the other."""
         if not self.structure.owned:
-            return self.kernels.all_gather(path, message, group)
+            return self.in_pieces(self.kernels.all_gather, path, message, group)
         owners = sharding.owners(group.ranks, num_layers / pp)
         sent = self.kernels.all_gather(path, message / owners, group)
         return sent and Repeat(sent, owners)
+
+    def in_pieces(self, collective: Collective, path: str, message: Any, group: Group) -> Node | None:
+        """One collective for all parameters; or one a tensor, and each rank's piece of it copied by itself."""
+        if not self.structure.gathered_apart:
+            return collective(path, message, group)
+        tensors = gathered_tensors * num_layers / pp
+        each = message / tensors
+        copies = sharding.piece_copies_time(each, group.ranks)
+        pieces = Op(f"{path}/pieces", copies, Demand(memory_bytes=2 * each * above_one(group.ranks)))
+        return Repeat(in_sequence(collective(path, each, group), pieces), tensors)
 
 
 def _both(first: Node | None, second: Node | None) -> Node | None:
