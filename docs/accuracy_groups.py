@@ -218,7 +218,8 @@ def layout_lines(rows: Sequence[Scored], apart: Sequence[Scored] = ()) -> list[s
         f"{found.contests} times three or more rows of a family are layouts of one model on one system, of one size, "
         f"work, format and software: {found.rows} rows. Spearman's rank correlation inside such a contest is "
         f"{found.correlation:.3f} (the mean, weighted by rows; {RANKED} is aimed at); of two layouts that are 5 % or "
-        f"more apart {found.ordered:.0%} are in the right order. By family:"
+        f"more apart {found.ordered:.0%} are in the right order. {found.level} more contests, whose measurements all "
+        "lie within 5 %, have no order: one layout that BIGSCI measured twice differs by 9 %. By family:"
     )
     lines += ["", "| family | contests | rows | rank | pairs in order |", "|---|---:|---:|---:|---:|"]
     for name in dict.fromkeys(row.source for row in (*rows, *apart)):
