@@ -266,6 +266,23 @@ def test_a_run_of_few_requests_waits_longer_for_its_first_tokens() -> None:
     assert value(case(**cells, requests="16")) > value(case(**cells))
 
 
+def test_lengths_that_spread_are_those_of_the_server() -> None:
+    """Row and `symperf serve` alike; the document of INFX says the spread, and the checkpoint's blocks."""
+    cells = {"framework": "TensorRT-LLM v0.9.0", "batch_size": "", "concurrency": "8", "input_len_tokens": "1024"}
+    cells |= {"output_len_tokens": "128", "metric": "ttft", "unit": "ms", "requests": "80"}
+    model, system = Model.load("llama-2-7b"), System.load("a100-80gb-sxm")
+    asked = {"prompt": 1024, "generate": 128, "concurrency": 8, "requests": 80, "stack": "tensorrt-llm-0.9"}
+    spread: dict[str, Any] = {"prompt_spread": 0.5, "generate_spread": 0.5}
+    wide = serving(model, system, Plan(precision="fp16"), **asked, **spread).loop
+    assert wide is not None
+    assert value(case(**cells, length_spread="0.5")) == pytest.approx(wide[0].ttft_s)
+    assert value(case(**cells, length_spread="0.5")) != pytest.approx(value(case(**cells)), rel=1e-3)
+    with pytest.raises(InputError, match="prompt_spread"):
+        value(case(**cells, length_spread="1.5"))
+    said = filled(row(id="INFX-105", precision="", concurrency="16"))
+    assert (said.text("length_spread"), said.text("precision")) == ("0.99", "fp8-block")
+
+
 def test_a_rate_without_limit_fills_the_memory() -> None:
     """TRT20: as many requests as fit; more prompts in flight than that change nothing."""
     cells = {"id": "TRT20-001", "framework": "TensorRT-LLM v0.20", "batch_size": "", "input_len_tokens": "1024"}
