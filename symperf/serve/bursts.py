@@ -81,7 +81,7 @@ class Burst:
         return Burst(ClosedLoop(self.steady, self.rest or float(self.steady.engine.limit)))
 
     def _wait(self, state: State, wave: int) -> float:
-        """The time after which a wave gets the places of the one before it, and its turn where prefill is never idle."""
+        """The time after which a wave gets the places of the one before it, and its turn behind prompts that wait."""
         return wave * (state.queue + state.prefill + self.steady.engine.steps * state.iteration)
 
     def first_token(self, state: State) -> float:

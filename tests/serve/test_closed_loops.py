@@ -97,7 +97,7 @@ def test_a_burst_is_that_of_the_simulation(engine: Engine, count: int) -> None:
     assert run.duration == pytest.approx(found.end, rel=0.05)
 
 
-@pytest.mark.parametrize("prompt, generate", [(800, 20), (400, 200), (100, 400)])
+@pytest.mark.parametrize(("prompt", "generate"), [(800, 20), (400, 200), (100, 400)])
 @pytest.mark.parametrize("count", [130, 200, 470, 500])
 def test_a_burst_of_several_waves_is_that_of_the_simulation(prompt: int, generate: int, count: int) -> None:
     """More than may run at once, bound by prefill, by places, and between the two; with and without a rest."""
