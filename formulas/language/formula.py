@@ -106,6 +106,11 @@ _FORMS: dict[Any, Any] = {}
 _MOST_FORMS = 20_000
 
 
+def is_memoizing() -> bool:
+    """Whether a formula of the same arguments is built once now, whoever asks."""
+    return _KNOWN.get() is not None and _CALLED.get() is None and not are_calls_named()
+
+
 @contextlib.contextmanager
 def memoize_formulas() -> Iterator[None]:
     """While this is open, a formula of the same arguments is built once, and not again where it was open before."""

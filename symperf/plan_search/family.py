@@ -75,45 +75,24 @@ def energy_program_of(structures: tuple[Structure, ...], columns: tuple[str, ...
 
 
 def compile_structures(structures: Sequence[Structure], *, memory_only: bool = False) -> Program:
-    """Compile structures together: an operation of equal name and closed form is one, whichever structure runs it."""
+    """Compile structures together: operations, passes and stages of equal time are one, whichever structure runs them."""
     import sympy
 
     from ..codegen.lower import lower
     from ..codegen.passes import prune
     from ..formulas.language.symbols import UNITS
+    from ..operations.named_times import NamedTimes
+    from ..operations.vocabulary import pad_vocabulary
     from ..train.memory.footprint import footprint
     from ..train.memory.reserved import reserved_terms
+    from ..train.step.step import TrainingStep
 
-    shared: dict[tuple[str, Any], Any] = {}
+    times = NamedTimes()
     outputs: dict[str, Any] = {}
     for k, structure in enumerate(structures):
         terms = footprint(structure)
         beside = reserved_terms(structure, terms["activations"])
         outputs[f"memory/{k}"] = sympy.Add(*terms.values(), *beside.values())
         if not memory_only:
-            outputs[f"time/{k}"] = _time(structure, shared)
-    definitions = [(symbol, closed_form) for (_, closed_form), symbol in shared.items()]
-    return prune(lower(definitions, outputs, share=True, stand_for=UNITS), list(outputs))
-
-
-def _time(structure: Structure, shared: dict[tuple[str, Any], Any]) -> Any:
-    """The step time in symbols that stand for the times of operations; those not met before are added to `shared`."""
-    import sympy
-
-    from ..operations.schedule import Idle, Op, terms, time_of
-    from ..operations.vocabulary import pad_vocabulary
-    from ..train.step.step import TrainingStep
-
-    tree = pad_vocabulary(structure, TrainingStep(structure).tree())
-    own: dict[str, Any] = {}
-    for path, leaf in terms(tree).items():
-        if isinstance(leaf, Op):
-            key = path, leaf.time
-            if key not in shared:
-                shared[key] = sympy.Symbol(f"{path} {len(shared)}", nonnegative=True)
-            own[path] = shared[key]
-
-    def leaf_time(leaf: Op | Idle) -> Any:
-        return own[leaf.path] if isinstance(leaf, Op) else leaf.count * time_of(leaf.child, leaf_time)
-
-    return time_of(tree, leaf_time)
+            outputs[f"time/{k}"] = times.of(pad_vocabulary(structure, TrainingStep(structure).tree()))
+    return prune(lower(times.definitions, outputs, share=True, stand_for=UNITS), list(outputs))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,7 @@ from ...operations.groups import Group, expert_shard_groups, pipeline_group, sha
 from ...operations.schedule import ZERO, Ends, Node, Op, Overlap, Repeat, Sequence, part
 from ...operations.schedule import sequence as in_sequence
 from ...plans.gradients import gradients_of
+from ...plans.reads import changed, remembered
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
 from ..memory.host_memory import moves_activations
@@ -57,10 +57,32 @@ if TYPE_CHECKING:
 
     from ...operations.dealing import Dealing
     from ...plans.structure import Structure
+    from ..layers.transformer import Decoder
 
 SPLIT_PASSES = ("forward", "inputs", "weights", "pair", "behind")
 PLAIN = ("1f1b", "gpipe", "interleaved")
 """Schedules of whole backward passes, whose transfers between stages `overlap_pp` hides."""
+
+
+def _plain_decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]:
+    """Where only some layers are recomputed, their forward passes come on top of plain backward passes."""
+    return decoders_of(changed(structure, recompute="none") if structure.some_layers else structure)
+
+
+@remembered
+def layer_passes(structure: Structure) -> tuple[list[tuple[Node, Node, Any]], list[tuple[Node, Any]]]:
+    """Both passes of the layers of each kind with their count, and what is computed again on top, with its count."""
+    adapt, left, gradients = AdaptedPasses(structure), TrainedPasses(structure), gradients_of(structure)
+    layers = _plain_decoders(structure)[1]
+    each = [
+        (adapt(d.layer_forward(), d), adapt(left.layer(d.layer_backward(), d), d), count) for d, count in layers
+    ]
+    again = [
+        (adapt(d.layer_forward("recompute"), d), count)
+        for d, count in layers
+        if structure.some_layers and gradients.flows(d.kind)
+    ]
+    return each, again
 
 
 class TrainingStep:
@@ -74,25 +96,14 @@ class TrainingStep:
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
-        # Where only some layers are recomputed, their forward passes come on top of plain backward passes.
-        plain = dataclasses.replace(structure, recompute="none") if structure.some_layers else structure
-        self.decoder, self.layers = decoders_of(plain)
+        self.decoder, self.layers = _plain_decoders(structure)
         self.model_ends = ModelEnds(structure)
         self.kernels = self.decoder.kernels
         self.micro_batches = pipe.micro_batch_count(batch, micro_batch, dp)
         self.share = fullest_share(structure)
         self.gradients, self.left = gradients_of(structure), TrainedPasses(structure)
         self.transfers: dict[str, Sequence] = {}
-        adapt = AdaptedPasses(structure)
-        self.each = [
-            (adapt(d.layer_forward(), d), adapt(self.left.layer(d.layer_backward(), d), d), count)
-            for d, count in self.layers
-        ]
-        self.again = [
-            (adapt(d.layer_forward("recompute"), d), n)
-            for d, n in self.layers
-            if structure.some_layers and self.gradients.flows(d.kind)
-        ]
+        self.each, self.again = layer_passes(structure)
         self.beside: dict[str, tuple[Node | None, Node | None]] = {}
         self.forward, self.backward = self.passes(fullest=structure.splits)
 
