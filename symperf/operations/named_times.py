@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..formulas.kernels.roofline import overlapped_time
+from ..formulas.language.formula import name_results
+from ..formulas.language.symbols import stage_number
 from ..formulas.parallel.pipeline import end_stages_time
 from .schedule import Ends, Idle, Op, Overlap, Repeat, Scheduled, Sequence, StepSeries, time_of
 
@@ -33,6 +35,7 @@ class NamedTimes:
     def __init__(self) -> None:
         self.definitions: list[tuple[Any, Any]] = []
         self._names: dict[Any, Any] = {}
+        self._formulas: dict[Any, Any] = {}
         self._times: dict[int, tuple[Node, Any]] = {}
 
     def of(self, node: Node) -> Any:
@@ -44,15 +47,17 @@ class NamedTimes:
     def _of(self, node: Node) -> Any:
         match node:
             case Op():
-                return self._name(node.time)
+                return self.name(node.time)
             case Sequence(children):
-                return self._name(sympy.Add(*map(self.of, children)))
+                return self.name(sympy.Add(*map(self.of, children)))
             case Repeat(child, count):
                 return count * self.of(child)
             case Overlap(work, transfer, fraction):
-                return self._name(overlapped_time(self.of(work), self.of(transfer), fraction))
+                return self.name(overlapped_time(self.of(work), self.of(transfer), fraction))
             case Scheduled(passes, _, rule):
-                return self._name(rule(*map(self.of, passes)))
+                times = [self.of(each) for each in passes]
+                with name_results(self._name_result, self._formulas):
+                    return self.name(rule(*times))
             case Ends(first, last, micro_batches, stages):
                 return end_stages_time(self.of(first), self.of(last), micro_batches, stages)
             case Idle(_, child, count):
@@ -60,7 +65,12 @@ class NamedTimes:
             case StepSeries():
                 return time_of(node, self.of)
 
-    def _name(self, form: Any) -> Any:
+    def _name_result(self, form: Any) -> Any:
+        """Of a formula that a rule calls; a form in the number of a stage is asked for at several."""
+        return form if form.is_Atom or form.has_free(stage_number) else self.name(form)
+
+    def name(self, form: Any) -> Any:
+        """The symbol of a form."""
         if form.is_Atom:
             return form
         if form not in self._names:

@@ -76,23 +76,18 @@ def energy_program_of(structures: tuple[Structure, ...], columns: tuple[str, ...
 
 def compile_structures(structures: Sequence[Structure], *, memory_only: bool = False) -> Program:
     """Compile structures together: operations, passes and stages of equal time are one, whichever structure runs them."""
-    import sympy
-
     from ..codegen.lower import lower
     from ..codegen.passes import prune
     from ..formulas.language.symbols import UNITS
     from ..operations.named_times import NamedTimes
     from ..operations.vocabulary import pad_vocabulary
-    from ..train.memory.footprint import footprint
-    from ..train.memory.reserved import reserved_terms
+    from ..train.memory.reserved import reserved
     from ..train.step.step import TrainingStep
 
     times = NamedTimes()
     outputs: dict[str, Any] = {}
     for k, structure in enumerate(structures):
-        terms = footprint(structure)
-        beside = reserved_terms(structure, terms["activations"])
-        outputs[f"memory/{k}"] = sympy.Add(*terms.values(), *beside.values())
+        outputs[f"memory/{k}"] = reserved(structure, times.name)
         if not memory_only:
             outputs[f"time/{k}"] = times.of(pad_vocabulary(structure, TrainingStep(structure).tree()))
     return prune(lower(times.definitions, outputs, share=True, stand_for=UNITS), list(outputs))

@@ -86,7 +86,15 @@ def memory(structure: Structure) -> Any:
 
 def of_largest(terms: dict[str, Any], dealing: Dealing) -> dict[str, Any]:
     """The terms of the stage whose sum is largest, the first of equals; sums may differ by rounding."""
-    totals = dealing.on_deciding(sympy.Add(*terms.values()))
+    chosen = shares_of_largest(dealing.on_deciding(sympy.Add(*terms.values())))
+    return {
+        name: sympy.Add(*(share * form for share, form in zip(chosen, dealing.on_deciding(terms[name]), strict=True)))
+        for name in terms
+    }
+
+
+def shares_of_largest(totals: list[Any]) -> list[Any]:
+    """1 for the largest of some forms, the first of equals, and 0 for all others."""
     largest, left = Max(*totals), sympy.S.One
     chosen = []
     for total in totals[:-1]:
@@ -94,10 +102,7 @@ def of_largest(terms: dict[str, Any], dealing: Dealing) -> dict[str, Any]:
         chosen.append(left * complement(fuller))
         left *= fuller
     chosen.append(left)
-    return {
-        name: sympy.Add(*(share * form for share, form in zip(chosen, dealing.on_deciding(terms[name]), strict=True)))
-        for name in terms
-    }
+    return chosen
 
 
 def stage_footprint(structure: Structure) -> dict[str, Any]:
