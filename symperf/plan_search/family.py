@@ -25,22 +25,36 @@ MOST = 64
 """Structures of one program."""
 
 
-def families(members: Sequence[Member]) -> list[list[Member]]:
-    """The members by family, and by the numbers that are bound to their symbols, in the order of the search."""
-    found: dict[Hashable, list[list[Member]]] = {}
+class Family(list["Member"]):
+    """Members with the same numbers, of structures that have one program.
+
+    Attributes:
+        structures: those of the program, of which members with other numbers may have some; its output `time/k` is of
+            the k-th.
+    """
+
+    structures: tuple[Structure, ...]
+
+
+def families(members: Sequence[Member]) -> list[Family]:
+    """The members by program, and by the numbers that are bound to their symbols, in the order of the search."""
+    places: dict[Hashable, dict[Structure, int]] = {}
+    found: dict[Hashable, Family] = {}
     for member in members:
         structure = member.structure
-        key = (*(getattr(structure, name) for name in APART), id(member.scalars))
-        groups = found.setdefault(key, [[]])
-        if len({each.structure for each in groups[-1]} | {structure}) > MOST:
-            groups.append([])
-        groups[-1].append(member)
-    return [group for groups in found.values() for group in groups]
+        key = tuple(getattr(structure, name) for name in APART)
+        of_key = places.setdefault(key, {})
+        place = of_key.setdefault(structure, len(of_key)) // MOST
+        found.setdefault((key, place, id(member.scalars)), Family()).append(member)
+    programs = {key: tuple(of_key) for key, of_key in places.items()}
+    for (key, place, _), family in found.items():
+        family.structures = programs[key][place * MOST : (place + 1) * MOST]
+    return list(found.values())
 
 
-def structures_of(family: Sequence[Member]) -> tuple[Structure, ...]:
-    """The different structures of a family; the output `time/k` of its program is of the k-th."""
-    return tuple(dict.fromkeys(member.structure for member in family))
+def structures_of(family: Family) -> tuple[Structure, ...]:
+    """The different structures of the program of a family."""
+    return family.structures
 
 
 @lru_cache(maxsize=64)

@@ -41,7 +41,9 @@ def reserved(structure: Structure, name: Callable[[Any], Any] = lambda form: for
     """
     if structure.told_apart:
         dealing = dealing_of(structure)
-        forms = {term: [name(form) for form in dealing.on_deciding(f)] for term, f in stage_footprint(structure).items()}
+        forms = {
+            term: [name(form) for form in dealing.on_deciding(f)] for term, f in stage_footprint(structure).items()
+        }
         totals = [name(sympy.Add(*each)) for each in zip(*forms.values(), strict=True)]
         shares = zip(shares_of_largest(totals), forms["activations"], strict=True)
         tensors, activations = Max(*totals), sympy.Add(*(share * form for share, form in shares))

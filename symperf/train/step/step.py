@@ -75,9 +75,7 @@ def layer_passes(structure: Structure) -> tuple[list[tuple[Node, Node, Any]], li
     """Both passes of the layers of each kind with their count, and what is computed again on top, with its count."""
     adapt, left, gradients = AdaptedPasses(structure), TrainedPasses(structure), gradients_of(structure)
     layers = _plain_decoders(structure)[1]
-    each = [
-        (adapt(d.layer_forward(), d), adapt(left.layer(d.layer_backward(), d), d), count) for d, count in layers
-    ]
+    each = [(adapt(d.layer_forward(), d), adapt(left.layer(d.layer_backward(), d), d), count) for d, count in layers]
     again = [
         (adapt(d.layer_forward("recompute"), d), count)
         for d, count in layers
