@@ -218,8 +218,8 @@ def formula(
                 return plain(*exact, **named)
             key = (plain, *exact, *named.items())
             if key not in known:
-                name = _NAME.get()
-                known[key] = plain(*exact, **named) if name is None else name(plain(*exact, **named))
+                found, stand_for = plain(*exact, **named), _NAME.get()
+                known[key] = found if stand_for is None else stand_for(found)
             return known[key]
 
         REGISTRY[name] = Formula(

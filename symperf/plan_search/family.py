@@ -89,7 +89,7 @@ def energy_program_of(structures: tuple[Structure, ...], columns: tuple[str, ...
 
 
 def compile_structures(structures: Sequence[Structure], *, memory_only: bool = False) -> Program:
-    """Compile structures together: operations, passes and stages of equal time are one, whichever structure runs them."""
+    """Compile structures together: operations and passes of equal time are one, whichever structure runs them."""
     from ..codegen.lower import lower
     from ..codegen.passes import prune
     from ..formulas.language.symbols import UNITS
