@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..pictures.figure import Drawable, Sheet
     from ..report.bars import Line
 
-TOLD = "plot: cannot write {}"
+TOLD = "plot: {} cannot be written"
 
 
 def check_plot(options: argparse.Namespace) -> None:

@@ -135,7 +135,7 @@ class StageBars:
 
     def draw(self, axes: Any) -> None:
         """Draw into axes of matplotlib."""
-        from matplotlib.ticker import MaxNLocator
+        from matplotlib.ticker import FixedLocator, MaxNLocator
 
         numbers = range(1, self.stages + 1)
         below = [0.0] * self.stages
@@ -160,7 +160,9 @@ class StageBars:
         axes.set_ylim(0, top)
         room = max(0.6, 0.02 * self.stages) if self.stages > 1 else 1.6
         axes.set_xlim(1 - room, self.stages + room)
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True, min_n_ticks=1))
+        axes.xaxis.set_major_locator(
+            MaxNLocator(nbins=12, integer=True, min_n_ticks=1) if self.stages > 1 else FixedLocator([1])
+        )
         axes.grid(visible=False, axis="x")
         axes.set_xlabel("stage of the pipeline" if self.stages > 1 else "device")
         axes.set_ylabel("memory of a device (GiB)")

@@ -107,7 +107,7 @@ def picture(answer: Drawable | Sheet, path: str | Path | None = None, command: s
                 chart.finish(axes)
             write_plain(figure)
         if target is not None:
-            write_file(target, _content(figure, target, answer, command), "plot: cannot write {}")
+            write_file(target, _content(figure, target, answer, command), "plot: {} cannot be written")
     return figure
 
 

@@ -17,7 +17,7 @@ MARK: Final = 4.5
 """Half the side of a mark."""
 CLOSE: Final = 12.0
 """Half the side of the square around a mark in which a line to its name may cross others."""
-TALL: Final = 0.62
+TALL: Final = 0.75
 """Half the height of a name, by the points of its letters."""
 
 
@@ -107,17 +107,17 @@ def name_points(
     from .style import SMALL, plain
 
     figure = axes.figure
-    scale, whole, renderer = 72 / figure.dpi, axes.get_window_extent(), figure.canvas.get_renderer()
+    scale, whole, renderer = 72.0 / float(figure.dpi), axes.get_window_extent(), figure.canvas.get_renderer()
 
     def middle(x: float, y: float) -> tuple[float, float]:
         right, up = axes.transData.transform((x, y))
-        return scale * (float(right) - whole.x0), scale * (float(up) - whole.y0)
+        return scale * (float(right) - float(whole.x0)), scale * (float(up) - float(whole.y0))
 
     def width(name: str) -> float:
         text = axes.annotate(plain(name), (0, 0), xycoords="axes fraction", fontsize=SMALL, parse_math=False)
         found = scale * float(text.get_window_extent(renderer).width)
         text.remove()
-        return found + 2
+        return found + 2.0
 
     boxes = [text.get_window_extent(renderer) for text in axes.texts if text.get_text()]
     covered = [Box(*(scale * each for each in box.translated(-whole.x0, -whole.y0).extents)) for box in boxes]

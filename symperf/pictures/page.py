@@ -56,7 +56,7 @@ def page(title: str, command: str, drawing: str, tables: Sequence[Numbers], word
 
 
 def _table(numbers: Numbers) -> str:
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in numbers.columns)
+    head = "".join(f'<th scope="col">{html.escape(plain(name))}</th>' for name in numbers.columns)
     lines = ("".join(f"<td>{html.escape(plain(_cell(value)))}</td>" for value in row) for row in numbers.rows)
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><caption>{html.escape(plain(numbers.title))}</caption>\n<tr>{head}</tr>\n{body}</table>"
