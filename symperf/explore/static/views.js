@@ -41,7 +41,7 @@ export function drawShares(told) {
   show(byId("shares"), stack("Shares of resources", parts, 1), legend(parts));
 }
 
-const PARTS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#c9b000", "#7f7f7f", "#8c564b", "#4d4d4d"];
+const PARTS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#7f7f7f", "#8c564b", "#4d4d4d"];
 
 export function drawMemory(told) {
   const { parts, need, capacity } = told.memory;
