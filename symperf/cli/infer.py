@@ -27,8 +27,9 @@ def run(options: argparse.Namespace) -> int:
 
     check_timeline(options)
     answer = build_run(options)
-    print_run(answer, report, options, longest_of(options), beside={"speculative": build_speculation(answer, options)})
+    beside = {"speculative": build_speculation(answer, options)}
     write_timeline(options, lambda: _timeline(answer))
+    print_run(answer, report, options, longest_of(options), beside=beside)
     return 0
 
 

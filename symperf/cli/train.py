@@ -49,11 +49,11 @@ def run(options: argparse.Namespace) -> int:
 
     check_timeline(options)
     answer, step, documents, settings = ask(options)
+    write_timeline(options, lambda: _timeline(answer))
     told = None if documents is None else DocumentAnswers(answer, documents)
     print_run(answer, report, options, beside={"documents": told, "from": settings, **told_of(step)})
     if options.bars and not options.json and is_terminal():
         _show_bars(answer)
-    write_timeline(options, lambda: _timeline(answer))
     return 0
 
 
