@@ -1,0 +1,165 @@
+"""Commands run while the file system fails: killed, torn, full or short at the nth call that changes a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.paths import ROOT
+from support.tools import tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+KILL, TEAR, FULL, SHORT = 1, 2, 3, 4
+KILLED = -9
+LEFT = (".part", ".partial", ".gone")
+DRIVER = """
+import ctypes, hashlib, json, os, shutil, sys
+from importlib import import_module
+from pathlib import Path
+job = json.loads(sys.stdin.read())
+from symperf.cli import main
+from symperf.sweep import stream
+stream.POINTS = 4
+for name in job["modules"]:
+    import_module(name)
+faults, folder = ctypes.CDLL(None), Path(job["folder"])
+with open(os.devnull, "w") as nothing:
+    out, sys.stdout = sys.stdout, nothing
+    for arguments in job["warm"]:
+        main(arguments)
+    sys.stdout = out
+
+def child(arguments, kind, at):
+    told = os.pipe()
+    process = os.fork()
+    if not process:
+        os.dup2(told[1], 1), os.dup2(told[1], 2)
+        if job["jump"]:
+            faults.faults_jump(ctypes.c_long(job["jump"]))
+        faults.faults_arm(kind, ctypes.c_long(at), job["under"].encode())
+        code = main(arguments)
+        sys.stdout.flush(), sys.stderr.flush()
+        seen = faults.faults_seen()
+        os.write(told[1], b"\\n%d" % seen)
+        os._exit(code)
+    os.close(told[1])
+    with open(told[0], "rb") as file:
+        text = file.read().decode()
+    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    text, _, seen = text.rpartition("\\n") if code != -9 else (text, "", "-1")
+    return code, text, int(seen)
+
+def digest():
+    whole = hashlib.sha256()
+    for each in sorted(folder.rglob("*")):
+        if each.is_file():
+            whole.update(each.relative_to(folder).as_posix().encode() + each.read_bytes())
+    return whole.hexdigest(), [each.name for each in folder.iterdir()]
+
+def resumed(arguments):
+    out = job["out"]
+    there = out and (os.path.exists(out) or os.path.exists(out + ".partial"))
+    return [*arguments, "--resume"] if there else arguments
+
+at = job["start"]
+while at < job["stop"]:
+    if job["fresh"] or at == job["start"]:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for name, text in job["files"].items():
+            (folder / name).write_text(text)
+    code, text, seen = child(resumed(job["arguments"]), job["kind"], at)
+    found = {"at": at, "code": code, "text": text, "digest": digest()}
+    if job["after"]:
+        found["after"] = child(resumed(job["arguments"]), 0, 0)
+        found["mended"] = digest()
+    print(json.dumps(found), flush=True)
+    if code != -9 and 0 <= seen <= at:
+        break
+    at += job["step"]
+"""
+
+
+@dataclass(frozen=True)
+class Faulted:
+    """What became of a command in which a fault was made.
+
+    Attributes:
+        at: the call that failed, and those after it.
+        code: the exit status, negative for a signal.
+        text: what was printed.
+        digest: of the folder, and the names in it.
+        after: exit status and text of the same command afterwards, without a fault.
+        mended: the digest and the names then.
+    """
+
+    at: int
+    code: int
+    text: str
+    digest: str
+    names: tuple[str, ...]
+    after: tuple[int, str] | None
+    mended: str | None
+    left: tuple[str, ...]
+
+
+def build(folder: Path) -> Path:
+    """Compile what is preloaded; a system without LD_PRELOAD skips the test."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("needs LD_PRELOAD")
+    target = folder / "faults.so"
+    source = ROOT / "tests" / "support" / "faults.c"
+    command = [tool("gcc", "cc", "clang"), "-shared", "-fPIC", "-O1", str(source), "-o", str(target), "-ldl"]
+    subprocess.run(command, check=True, capture_output=True)
+    return target
+
+
+def run_faulted(library: Path, folder: Path, arguments: Sequence[str], kind: int, **more: Any) -> Iterator[Faulted]:
+    """The command at one fault after another, until there is none left to make.
+
+    Args:
+        library: what `build` made.
+        folder: what the command writes to; it is made, and emptied before each fault unless `fresh` is false.
+        arguments: of the command line.
+        kind: of the fault.
+        more: `out` of a sweep, which is resumed where something of it is there; `files` of the folder, by name; `warm`
+            commands and `modules` before the first fault; the numbers `start`, `stop` and `step`; `under`, the folder
+            whose calls count; `after`, whether to run again; `jump`, seconds by which the clock jumps to and fro.
+    """
+    job = {
+        **{"out": None, "files": {}, "warm": [], "modules": [], "start": 0, "stop": 10_000, "step": 1, "fresh": True},
+        **{"after": True, "under": str(folder), "jump": 0},
+        **more,
+        **{"folder": str(folder), "arguments": list(arguments), "kind": kind},
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER],
+        input=json.dumps(job),
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        text=True,
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for line in done.stdout.splitlines():
+        found = json.loads(line)
+        after = found.get("after")
+        yield Faulted(
+            at=found["at"],
+            code=found["code"],
+            text=found["text"],
+            digest=found["digest"][0],
+            names=tuple(found["digest"][1]),
+            after=None if after is None else (after[0], after[1]),
+            mended=found["mended"][0] if after else None,
+            left=tuple(name for name in (found["mended"][1] if after else ()) if name.endswith(LEFT)),
+        )
