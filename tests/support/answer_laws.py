@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from symperf.common.errors import InputError
 from symperf.formulas.language.symbols import SYMBOLS
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator
 
     from symperf.runs.full_run import FullRun

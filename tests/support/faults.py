@@ -7,14 +7,15 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+
 from support.paths import ROOT
 from support.tools import tool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 KILL, TEAR, FULL, SHORT = 1, 2, 3, 4
@@ -37,13 +38,12 @@ with open(os.devnull, "w") as nothing:
         main(arguments)
     sys.stdout = out
 
-def child(arguments, kind, at):
+def child(arguments, kind=0, at=0, jump=0):
     told = os.pipe()
     process = os.fork()
     if not process:
         os.dup2(told[1], 1), os.dup2(told[1], 2)
-        if job["jump"]:
-            faults.faults_jump(ctypes.c_long(job["jump"]))
+        faults.faults_jump(ctypes.c_long(jump))
         faults.faults_arm(kind, ctypes.c_long(at), job["under"].encode())
         code = main(arguments)
         sys.stdout.flush(), sys.stderr.flush()
@@ -69,23 +69,48 @@ def resumed(arguments):
     there = out and (os.path.exists(out) or os.path.exists(out + ".partial"))
     return [*arguments, "--resume"] if there else arguments
 
-at = job["start"]
-while at < job["stop"]:
-    if job["fresh"] or at == job["start"]:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        for name, text in job["files"].items():
-            (folder / name).write_text(text)
-    code, text, seen = child(resumed(job["arguments"]), job["kind"], at)
-    found = {"at": at, "code": code, "text": text, "digest": digest()}
-    if job["after"]:
-        found["after"] = child(resumed(job["arguments"]), 0, 0)
-        found["mended"] = digest()
-    print(json.dumps(found), flush=True)
-    if code != -9 and 0 <= seen <= at:
-        break
-    at += job["step"]
+def empty():
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, text in job["files"].items():
+        (folder / name).write_text(text)
+
+for kind, start, stop, step, fresh, jump in job["series"]:
+    empty()
+    for at in range(start, stop, step):
+        code, text, seen = child(resumed(job["arguments"]), kind, at, jump)
+        found = {"at": at, "code": code, "text": text, "found": digest()}
+        if fresh:
+            found["after"], found["mended"] = child(resumed(job["arguments"]))[:2], digest()
+            empty()
+        print(json.dumps(found))
+        if 0 <= seen <= at:
+            break
+    if not fresh:
+        code, text, _ = child(resumed(job["arguments"]))
+        print(json.dumps({"at": -1, "code": code, "text": text, "found": digest()}))
+    print(flush=True)
 """
+
+
+class Series(NamedTuple):
+    """Faults of one kind.
+
+    Attributes:
+        kind: of the fault.
+        start: the first call that fails, and those after it.
+        stop: where the last one is before; the series ends where there are no more calls.
+        step: from one fault to the next.
+        fresh: whether the folder is empty before each, and the command runs again after each; or only after the last.
+        jump: seconds by which the clock jumps to and fro.
+    """
+
+    kind: int
+    start: int = 0
+    stop: int = 10_000
+    step: int = 1
+    fresh: bool = True
+    jump: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,23 +147,29 @@ def build(folder: Path) -> Path:
     return target
 
 
-def run_faulted(library: Path, folder: Path, arguments: Sequence[str], kind: int, **more: Any) -> Iterator[Faulted]:
-    """The command at one fault after another, until there is none left to make.
+def run_faulted(
+    library: Path, folder: Path, arguments: Sequence[str], series: Sequence[Series], **more: Any
+) -> list[list[Faulted]]:
+    """A command at one fault after another: by series.
 
     Args:
         library: what `build` made.
-        folder: what the command writes to; it is made, and emptied before each fault unless `fresh` is false.
+        folder: what the command writes to.
         arguments: of the command line.
-        kind: of the fault.
+        series: of faults.
         more: `out` of a sweep, which is resumed where something of it is there; `files` of the folder, by name; `warm`
-            commands and `modules` before the first fault; the numbers `start`, `stop` and `step`; `under`, the folder
-            whose calls count; `after`, whether to run again; `jump`, seconds by which the clock jumps to and fro.
+            commands and `modules` before the first fault; `under`, the folder whose calls count.
     """
     job = {
-        **{"out": None, "files": {}, "warm": [], "modules": [], "start": 0, "stop": 10_000, "step": 1, "fresh": True},
-        **{"after": True, "under": str(folder), "jump": 0},
+        "out": None,
+        "files": {},
+        "warm": [],
+        "modules": [],
+        "under": str(folder),
         **more,
-        **{"folder": str(folder), "arguments": list(arguments), "kind": kind},
+        "folder": str(folder),
+        "arguments": list(arguments),
+        "series": series,
     }
     done = subprocess.run(
         [sys.executable, "-c", DRIVER],
@@ -150,16 +181,21 @@ def run_faulted(library: Path, folder: Path, arguments: Sequence[str], kind: int
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    for line in done.stdout.splitlines():
-        found = json.loads(line)
-        after = found.get("after")
-        yield Faulted(
-            at=found["at"],
-            code=found["code"],
-            text=found["text"],
-            digest=found["digest"][0],
-            names=tuple(found["digest"][1]),
-            after=None if after is None else (after[0], after[1]),
-            mended=found["mended"][0] if after else None,
-            left=tuple(name for name in (found["mended"][1] if after else ()) if name.endswith(LEFT)),
-        )
+    found = done.stdout.removesuffix("\n\n").split("\n\n")
+    return [[_faulted(json.loads(line)) for line in lines.splitlines()] for lines in found]
+
+
+def _faulted(found: dict[str, Any]) -> Faulted:
+    after = found.get("after")
+    digest, names = found["found"]
+    mended, left = found.get("mended", (None, names))
+    return Faulted(
+        at=found["at"],
+        code=found["code"],
+        text=found["text"],
+        digest=digest,
+        names=tuple(names),
+        after=None if after is None else (after[0], after[1]),
+        mended=mended,
+        left=tuple(name for name in left if name.endswith(LEFT)),
+    )

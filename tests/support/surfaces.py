@@ -89,8 +89,8 @@ def of_best(run: Run) -> Pair:
 
 def of_search(run: Run) -> Pair:
     """A search that may choose nothing; it tells the bytes that a device must have, with what is reserved."""
-    names = ("tp", "pp", "dp", "vpp", "micro_batch", "recompute", "sequence_parallel", "zero", "overlap_dp")
-    require = {name: getattr(run.plan, name) for name in names} | {
+    names = (*ASKED, "ep", "cp", "cp_kind", "expert_tp", "rank_order")
+    require = {name: getattr(run.plan, name) for name in names if getattr(run.plan, name) is not None} | {
         "schedule": run.plan.effective_schedule,
         "attention": run.structure.attention,
         "uneven_stages": False,
@@ -98,7 +98,8 @@ def of_search(run: Run) -> Pair:
     model, system = run.base_model, run.base_system
     work = {"batch": run.question["batch"], "sequence": run.question["sequence"]}
     devices = run.plan.tp * run.plan.pp * run.plan.dp
-    (found,) = sf.search(model, system, devices=devices, **work, require=require, memory_capacity=1e14).to_dict("records")
+    table = sf.search(model, system, devices=devices, **work, require=require, memory_capacity=1e14)
+    (found,) = table.to_dict("records")
     assert found["memory_bytes"] == pytest.approx(run.needed_bytes, rel=1e-12)
     return found["time_s"], run.value("memory")
 
@@ -116,7 +117,7 @@ def of_derivation(run: Run) -> Pair:
     for output in OUTPUTS:
         derivation = derive(run, of=output)
         space: dict[str, Any] = {}
-        exec(compile(derivation.python(), "derived", "exec"), space)  # noqa: S102 - what a printer wrote
+        exec(compile(derivation.python(), "derived", "exec"), space)
         found.append(space[function_name(derivation)]())
     return found[0], found[1]
 
@@ -160,8 +161,6 @@ def of_javascript(runs: Sequence[Run], folder: Path) -> list[tuple[Pair, Pair]]:
 
 def page_of(run: Run) -> Explorer:
     """An explorer that begins at a run, and offers nothing else."""
-    varied = {name: () for name in VARIED}
+    varied = dict.fromkeys(VARIED, ())
     work = run.question["batch"], run.question["sequence"]
-    return Explorer(
-        [run.base_model], [run.base_system], run.plan, kinds=("train",), train=work, varied=varied
-    )
+    return Explorer([run.base_model], [run.base_system], run.plan, kinds=("train",), train=work, varied=varied)
