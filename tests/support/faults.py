@@ -60,7 +60,7 @@ def child(arguments, kind=0, at=0, jump=0):
 def digest():
     whole = hashlib.sha256()
     for each in sorted(folder.rglob("*")):
-        if each.is_file():
+        if each.is_file() and each.suffix != ".part":  # what a killed process was writing
             whole.update(each.relative_to(folder).as_posix().encode() + each.read_bytes())
     return whole.hexdigest(), [each.name for each in folder.iterdir()]
 
@@ -121,7 +121,8 @@ class Faulted:
         at: the call that failed, and those after it.
         code: the exit status, negative for a signal.
         text: what was printed.
-        digest: of the folder, and the names in it.
+        digest: of the folder, without files that were being written.
+        names: in it.
         after: exit status and text of the same command afterwards, without a fault.
         mended: the digest and the names then.
     """
