@@ -131,12 +131,14 @@ def _of_inference(structure: InferenceStructure) -> dict[str, Any]:
 
     from ..infer.build import metrics, trees
     from ..infer.footprint import footprint
+    from ..operations.schedule import sequence as in_sequence
     from ..operations.schedule import time_of
 
     each = trees(structure)
     times = {"prefill": time_of(each["prefill"], _stand_in)}
     if structure.generates:
         times["time_per_token"] = time_of(each["decode"], _stand_in)
+    times["time"] = time_of(in_sequence(*each.values()), _stand_in)
     prefill, step, time = (sympy.Symbol(name, positive=True) for name in ("T_prefill", "T_token", "T"))
     answers = metrics(structure, prefill, step, time)
     kept = ("tokens_per_s", "tokens_per_s_per_device", "prefill_mfu", "devices")

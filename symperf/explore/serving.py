@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
 from ..infer.stack import DEFAULT
+from ..serve.point import describe
 from ..serve.request import ServingRequest
 from ..serve.serving import Serving
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from ..plans.plan import Plan
     from ..systems.system import System
 
+PARTS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96)
+"""Prompts that arrive in an iteration, over those at the capacity: a state is a closed form of them, and no load of
+which they would have to be sought."""
 COLUMNS = ("load", "ttft", "tpot", "tokens_per_s_per_device", "concurrency")
 """Of a point: requests a second of one replica, seconds, seconds, tokens generated, requests of a replica in flight."""
 
@@ -40,12 +44,18 @@ def serve_points(
     chosen = {"stack": options.get("stack", DEFAULT), "kv_precision": options.get("kv_precision")}
     try:
         serving = Serving(model, system, plan, ServingRequest(prompt, generate), **chosen)
-        points, steady = serving.curve, serving.steady
+        steady = serving.steady
     except InputError as error:
         return {"reason": str(error)}
     if steady is None:
         return {"reason": f"not one sequence of {prompt} + {generate} tokens fits in memory"}
     replicas = plan.dp
+    states = [steady.at_arrivals(part * steady.capacity.arrivals) for part in PARTS]
+    points = [
+        describe(serving, state.load * replicas, state, replicas)
+        for state in states
+        if state.load < steady.capacity.load
+    ]
     return {
         "limit": steady.capacity.limit,
         "capacity": steady.capacity.load,

@@ -18,7 +18,7 @@ function equation({ math: trees, lines }, title) {
 function formula(name, given) {
   const told = formulas[name];
   const page = `${told.number} in the chapter ${told.chapter} of the book`;
-  return el("div", { class: "formula" }, el("h4", {}, told.title, " ", el("code", {}, name)), el("p", {}, told.sentence),
+  return el("div", { class: "formula" }, el("h3", {}, told.title, " ", el("code", {}, name)), el("p", {}, told.sentence),
     equation(told, told.title), given ? el("p", {}, "Here ", el("code", {}, given)) : null,
     el("p", { class: "unit" }, "Formula ", book ? el("a", { href: book + told.page, rel: "noopener noreferrer" }, page) : `${page}: symperf formulas ${name}`, ". ", told.source),
     copied(told.latex, told.title));

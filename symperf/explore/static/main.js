@@ -153,5 +153,18 @@ let wide = innerWidth;
 addEventListener("resize", () => { if (innerWidth !== wide) { wide = innerWidth; draw(); } });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
 document.getElementById("controls").addEventListener("submit", (event) => event.preventDefault());
+// For the browser's console: symperf.ask("a=train&a.tp=4") answers an address with exact numbers, or says why not.
+globalThis.symperf = Object.freeze({ ask(address) {
+  const asked = new State(kinds, () => {});
+  asked.read(String(address));
+  const told = answer(asked.kind, asked.config);
+  if (told.reason) return { reason: told.reason };
+  const { memory, joules, dollars, shares, rows } = told;
+  return {
+    reason: "", time: told.value("time"), memory: memory.need, fits: memory.fits, joules, dollars, shares,
+    operations: rows.map(({ path, seconds, bound, flops, bytes }) => ({ path, seconds, bound, flops, bytes })),
+    command: commandLine(asked.kind, asked.config),
+  };
+} });
 state.read(location.hash.slice(1));
 draw();
