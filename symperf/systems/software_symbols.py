@@ -15,6 +15,7 @@ OPERATIONS: Final = replace(FRACTION, name="number of operations", example="12.5
 SOFTWARE: Final[Mapping[str, Limits]] = {
     "host_latency": Limits(TIME, 1e-9, 1e-2, zero=True),
     "host_collective_latency": Limits(TIME, 1e-9, 1e-1, zero=True),
+    "host_wait": Limits(FRACTION, 1e-6, 1.0, zero=True),
     "routing_operations": Limits(OPERATIONS, 1e-3, 1e4, zero=True),
     "expert_operations": Limits(OPERATIONS, 1e-3, 1e3, zero=True),
     "scatter_latency": Limits(TIME, 1e-15, 1e-6, zero=True),

@@ -77,6 +77,7 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "workspace_bytes": (0.0, "none assumed; set it to what your framework and its libraries hold"),
     "host_latency": (0.0, "none assumed; set it to what your host needs for a launch (symperf measure)"),
     "host_collective_latency": (0.0, "none assumed; set it to what your host needs to call a collective"),
+    "host_wait": (0.0, "the host runs ahead of the device: launches of CUDA return at once"),
     "routing_operations": (0.0, "none assumed; a profile of a software states them (--stack)"),
     "expert_operations": (0.0, "none assumed: one launch for all experts"),
     "scatter_latency": (0.0, "tokens are sorted and summed by fused kernels, without atomic additions"),
