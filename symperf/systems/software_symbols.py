@@ -20,6 +20,7 @@ SOFTWARE: Final[Mapping[str, Limits]] = {
     "expert_operations": Limits(OPERATIONS, 1e-3, 1e3, zero=True),
     "scatter_latency": Limits(TIME, 1e-15, 1e-6, zero=True),
     "gradient_sum_bytes": Limits(BYTES, 1 / 16, 1000, zero=True),
+    "broadcast_piece_bytes": Limits(BYTES, 1, 1e10),
     "owned_tensors": Limits(COUNT, 1, 1e4, zero=True),
     "gathered_tensors": Limits(COUNT, 1, 1e4, zero=True),
     "overhead_latency": Limits(TIME, 1e-9, 1e4, zero=True),

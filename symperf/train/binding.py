@@ -84,6 +84,10 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "gradient_sum_bytes": (0.0, "the product of a gradient adds it: --gradient-accumulation-fusion of Megatron-LM"),
     "owned_tensors": (0.0, "ZeRO deals equal shards of all weights"),
     "gathered_tensors": (0.0, "ZeRO-3 gathers a layer in one buffer, from which its tensors are views, as FSDP does"),
+    "broadcast_piece_bytes": (
+        4194304.0,
+        "8 channels of 512 KiB (NCCL_BUFFSIZE over NCCL_STEPS): assumed, of 4 to 16, twice the rings of 4 adapters",
+    ),
     "overhead_latency": (0.0, "none assumed; set it to what input, logging and synchronisation add to a step"),
     "jitter": (0.0, "none assumed; set it to the relative spread of your devices' times"),
     **dict.fromkeys(DOCUMENTS, (0.0, "one document fills a sequence; set by the lengths of documents")),
