@@ -69,8 +69,8 @@ def tree_broadcast_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, lin
 def broadcast_fill_time(message_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
     """Time to fill a chain of q_o domains of q_u ranks: p (q_o (q_u - 1) / BW_u + (q_o - 1) / (q_u BW_o)).
 
-    Until a first piece is down all of it. A rank passes a piece of p bytes on when all of it is there; p is at most the message. Between domains the chain has
-    the adapters of all q_u ranks.
+    Until a first piece is down all of it: a rank passes a piece of p bytes on when all of it is there. Between domains
+    the chain has the adapters of all q_u ranks; p is at most the message.
 
     Assumes: one piece of every channel is under way at a hop; the next broadcast begins when this one is done.
 
