@@ -53,8 +53,8 @@ MISSING = {
     "LLAMA3": "unequal work of context-parallel ranks; congestion of 16,384 devices on RoCE",
     "MCOREMOE": "experts of unequal load; permutation of tokens as kernels of their own",
     "MTNLG": (
-        "not known (the micro-batch is not told); its software is that of BIGSCI, which is too fast as well, by 9 %. It is "
-        "not the stages, which are equal"
+        "not known (the micro-batch is not told); its software is that of BIGSCI, which is too fast as well, by 9 %. "
+        "It is not the stages, which are equal"
     ),
     "SC21T2": (
         "of ZeRO-3 of 2021, by which these runs are bound: copies of pieces at the host's pace and not the device's, "
