@@ -83,6 +83,8 @@ MISSING = {
     "FTGPT": "the host of small models",
     "FTBERT": "products of few rows of small models; the host between kernels",
     "LMDEPLOY": "requests that the software serves in turns",
+    "INFX": "processors of the host: its script asks Slurm for none, vLLM needs ten; others take 8 for its 14 ms",
+    "TRT20": "Llama 4 under software of its first months; graphs of few batch sizes (its dense models: 8 %)",
     "LLAMACPP": "unpacking of quantised weights on consumer devices; the host",
     "serving ttft": "how a server orders and batches what waits; a client's bursts; servers that compile meanwhile",
     "serving tpot": "layouts of experts that a row does not tell; drafts",

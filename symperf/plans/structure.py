@@ -25,6 +25,10 @@ COUNTED = {"none": (0, 0), "embedding": (1, 0), "loss": (0, 1), "both": (1, 1)}
 """Ends of a model that are dealt as a layer: what a plan calls them, and whether embedding and loss are."""
 Optimizer = Literal["adam", "adam-8bit", "adam-4bit", "adafactor", "sgd-momentum", "muon"]
 RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
+AnyOrder = RankOrder | Literal["either"]
+"""In a form for "either" order there are symbols for it, which a search gives values."""
+EITHER_ORDER = ("pipeline_inside", "pipeline_outside")
+"""Symbols of such a form: 1 where a whole pipeline lies inside a replica and 0 else, and the other way round."""
 Loss = Literal["unfused", "fused", "chunked", "fused-linear", "cut"]
 """How the loss follows the head: kernels that each read logits in 32 bits; one that reads them in 16; that one chunk by
 chunk, in a number of chunks that is given or that keeps a chunk's logits as small as the input; or no logits stored."""
@@ -154,7 +158,7 @@ class Structure:
     summed_apart: bool = False
     owned: bool = False
     gathered_apart: bool = False
-    rank_order: RankOrder = "tp-cp-dp-pp"
+    rank_order: AnyOrder = "tp-cp-dp-pp"
     in_switch: bool = False
     links: Links = "switch"
     power_limited: bool = False

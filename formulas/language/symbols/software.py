@@ -48,6 +48,14 @@ expert_operations = add(
     ONE,
     ZERO_UP,
 )
+expert_cast_operations = add(
+    "efficiency",
+    "expert_cast_operations",
+    r"N_{cast}",
+    "Operations of the host for the cast of one expert's rows before a product in a low precision.",
+    ONE,
+    ZERO_UP,
+)
 scatter_latency = add(
     "efficiency",
     "scatter_latency",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,7 @@ from ...operations.groups import (
 from ...operations.schedule import ZERO, Ends, Node, Op, Overlap, Repeat, Sequence, part
 from ...operations.schedule import sequence as in_sequence
 from ...plans.gradients import gradients_of
+from ...plans.reads import changed, remembered
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
 from ..memory.host_memory import moves_activations
@@ -57,10 +57,58 @@ if TYPE_CHECKING:
 
     from ...operations.dealing import Dealing
     from ...plans.structure import Structure
+    from ..layers.transformer import Decoder
 
+Passes = tuple[Node, Node]
 SPLIT_PASSES = ("forward", "inputs", "weights", "pair", "behind")
 PLAIN = ("1f1b", "gpipe", "interleaved")
 """Schedules of whole backward passes, whose transfers between stages `overlap_pp` hides."""
+
+
+def _plain_decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]:
+    """Where only some layers are recomputed, their forward passes come on top of plain backward passes."""
+    return decoders_of(changed(structure, recompute="none") if structure.some_layers else structure)
+
+
+@remembered
+def layer_passes(structure: Structure) -> tuple[list[tuple[Node, Node, Any]], list[tuple[Node, Any]]]:
+    """Both passes of the layers of each kind with their count, and what is computed again on top, with its count."""
+    adapt, left, gradients = AdaptedPasses(structure), TrainedPasses(structure), gradients_of(structure)
+    layers = _plain_decoders(structure)[1]
+    each = [(adapt(d.layer_forward(), d), adapt(left.layer(d.layer_backward(), d), d), count) for d, count in layers]
+    again = [
+        (adapt(d.layer_forward("recompute"), d), count)
+        for d, count in layers
+        if structure.some_layers and gradients.flows(d.kind)
+    ]
+    return each, again
+
+
+@remembered
+def end_parts(structure: Structure) -> tuple[Passes, Passes, tuple[()] | Passes]:
+    """Forward and backward of what precedes the layers, of the head, and of modules for multi-token prediction."""
+    ends, left = ModelEnds(structure), TrainedPasses(structure)
+    first: Passes = ends.embedding_forward(), left.embedding(ends.embedding_backward())
+    if structure.encoders:
+        encoders = Encoders(structure)
+        first = in_sequence(encoders.forward(), first[0]), in_sequence(first[1], encoders.backward())
+    head: Passes = ends.head_forward(), left.head(ends.head_backward())
+    first, head = _hosted_end(structure, "embedding", first), _hosted_end(structure, "head", head)
+    if not structure.architecture.multi_token_head:
+        return first, head, ()
+    forward, backward = MultiToken(structure).passes()
+    return first, head, _hosted_end(structure, "multi_token", (forward, left.modules(backward)))
+
+
+def _hosted_end(structure: Structure, name: str, passes: Passes) -> Passes:
+    """Both passes of an end of the model, at the host's pace where that is slower; taken apart they are later."""
+    if structure.splits:
+        return passes
+    forward, backward = passes
+    return (
+        beside_launches(structure, f"{name}/forward", forward),
+        beside_launches(structure, f"{name}/backward", backward),
+    )
 
 
 class TrainingStep:
@@ -74,25 +122,13 @@ class TrainingStep:
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
-        # Where only some layers are recomputed, their forward passes come on top of plain backward passes.
-        plain = dataclasses.replace(structure, recompute="none") if structure.some_layers else structure
-        self.decoder, self.layers = decoders_of(plain)
-        self.model_ends = ModelEnds(structure)
+        self.decoder, self.layers = _plain_decoders(structure)
         self.kernels = self.decoder.kernels
         self.micro_batches = pipe.micro_batch_count(batch, micro_batch, dp)
         self.share = fullest_share(structure)
         self.gradients, self.left = gradients_of(structure), TrainedPasses(structure)
         self.transfers: dict[str, Sequence] = {}
-        adapt = AdaptedPasses(structure)
-        self.each = [
-            (adapt(d.layer_forward(), d), adapt(self.left.layer(d.layer_backward(), d), d), count)
-            for d, count in self.layers
-        ]
-        self.again = [
-            (adapt(d.layer_forward("recompute"), d), n)
-            for d, n in self.layers
-            if structure.some_layers and self.gradients.flows(d.kind)
-        ]
+        self.each, self.again = layer_passes(structure)
         self.beside: dict[str, tuple[Node | None, Node | None]] = {}
         self.forward, self.backward = self.passes(fullest=structure.splits)
 
@@ -211,41 +247,17 @@ class TrainingStep:
 
     def both_ends(self) -> tuple[Sequence, Sequence]:
         """The work of the first stage that others have not, and that of the last."""
-        first, head, modules = self._end_parts()
+        first, head, modules = end_parts(self.structure)
         return in_sequence(*first), in_sequence(*head, *modules)
 
     def end_passes(self) -> dict[str, tuple[Node, Node]]:
         """The same as passes: forward and backward of the first and of the last stage."""
-        first, head, modules = self._end_parts()
+        first, head, modules = end_parts(self.structure)
         ends: dict[str, Any] = {"first": first}
         if modules and apart(self.structure):
             ends["modules"] = tuple(part(node, lambda op: not of_logits(op)) for node in modules)
             modules = part(modules[0], of_logits), part(modules[1], of_logits)
         return ends | {"last": tuple(in_sequence(*both) for both in zip(head, modules or (None, None), strict=True))}
-
-    def _end_parts(self) -> tuple[tuple[Node, Node], tuple[Node, Node], tuple[()] | tuple[Node, Node]]:
-        """Forward and backward of what precedes the layers, of the head, and of modules for multi-token prediction."""
-        ends, left = self.model_ends, self.left
-        first: tuple[Node, Node] = ends.embedding_forward(), left.embedding(ends.embedding_backward())
-        if self.structure.encoders:
-            encoders = Encoders(self.structure)
-            first = in_sequence(encoders.forward(), first[0]), in_sequence(first[1], encoders.backward())
-        head: tuple[Node, Node] = ends.head_forward(), left.head(ends.head_backward())
-        first, head = self.hosted_end("embedding", first), self.hosted_end("head", head)
-        if not self.structure.architecture.multi_token_head:
-            return first, head, ()
-        forward, backward = MultiToken(self.structure).passes()
-        return first, head, self.hosted_end("multi_token", (forward, left.modules(backward)))
-
-    def hosted_end(self, name: str, passes: tuple[Node, Node]) -> tuple[Node, Node]:
-        """Both passes of an end of the model, at the host's pace where that is slower; taken apart they are later."""
-        if self.structure.splits:
-            return passes
-        forward, backward = passes
-        return (
-            beside_launches(self.structure, f"{name}/forward", forward),
-            beside_launches(self.structure, f"{name}/backward", backward),
-        )
 
     def hosted_split(self, name: str, node: Node) -> Node:
         """A pass of a schedule that takes backward passes apart, at the host's pace where that is slower."""
@@ -289,6 +301,8 @@ class TrainingStep:
     def host_moves(self) -> dict[str, list[Op]]:
         """Transfers between the device and its host beside one pass of one micro-batch."""
         structure = self.structure
+        if not structure.offload:
+            return {"forward": [], "backward": []}
         kept = stage_activations(self.share, 1, of=moved_activations) if moves_activations(structure) else ZERO
         moves = {
             phase: transfers.beside_pass(structure, phase, self.layer_weights, kept, self.share.updated_parameters)
