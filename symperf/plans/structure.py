@@ -46,6 +46,8 @@ HOSTED = ("weights", "cache", "experts")
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
 STATED = ("host_latency", "host_collective_latency", "overhead_latency", "jitter")
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
+WAITED = "host_wait"
+"""0 unless a run states it; only then passes wait for launches that do not run ahead."""
 SCATTERED = "scatter_latency"
 """0 unless a run states it; only then tokens of experts are sorted and summed by atomic additions."""
 SUMMED = "gradient_sum_bytes"
@@ -103,6 +105,7 @@ class Structure:
         some_layers: full recomputation is of a given number of layers of each stage only.
         offload: what the host keeps, some of `OFFLOADS`.
         overheads: the run states what launches by the host, other software or stragglers add.
+        waits_for_launches: the run states how far its host runs ahead.
         scattered: the run states what an element takes that is added atomically to its place.
         summed_apart: the run states what kernels move that add gradients to the accumulated ones.
         owned: tensors are dealt to replicas whole (ZeRO-1 of InternEvo).
@@ -150,6 +153,7 @@ class Structure:
     some_layers: bool = False
     offload: tuple[str, ...] = ()
     overheads: bool = False
+    waits_for_launches: bool = False
     scattered: bool = False
     summed_apart: bool = False
     owned: bool = False
