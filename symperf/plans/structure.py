@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ..common.frozen import HashOnce
 from ..models.architecture import RECURRENT
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def rank_order_of(plan: Plan, system: System) -> RankOrder:
 
 
 @dataclass(frozen=True)
-class Structure:
+class Structure(HashOnce):
     """One form of a training step's cost. Equal structures share one compiled program.
 
     Attributes:
@@ -166,6 +167,8 @@ class Structure:
     counted: tuple[int, int] = (0, 0)
     chunks: tuple[tuple[tuple[int, ...], ...], ...] = ()
     module_stage: int = 0
+
+    __hash__ = HashOnce.__hash__
 
     @property
     def told_apart(self) -> bool:
