@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class HashOnce:
-    """A frozen dataclass of many fields, whose hash is computed once; a subclass says `__hash__ = HashOnce.__hash__`."""
+    """A frozen dataclass of many fields, whose hash is computed once: it says `__hash__ = HashOnce.__hash__`."""
 
     def __hash__(self) -> int:
         known = vars(self)
