@@ -39,7 +39,7 @@ class Family(list["Member"]):
 def families(members: Sequence[Member]) -> list[Family]:
     """The members by program, and by the numbers that are bound to their symbols, in the order of the search."""
     places: dict[Hashable, dict[Structure, int]] = {}
-    found: dict[Hashable, Family] = {}
+    found: dict[tuple[Hashable, int, int], Family] = {}
     for member in members:
         structure = member.structure
         key = tuple(getattr(structure, name) for name in APART)

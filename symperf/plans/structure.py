@@ -49,6 +49,12 @@ STATED = ("host_latency", "host_collective_latency", "overhead_latency", "jitter
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
 SCATTERED = "scatter_latency"
 """0 unless a run states it; only then tokens of experts are sorted and summed by atomic additions."""
+SUMMED = "gradient_sum_bytes"
+"""0 unless a run states it; only then kernels of their own add gradients to the accumulated ones."""
+OWNED = "owned_tensors"
+"""0 unless a run states it; only then ZeRO-1 deals tensors as they are, and sums all gradients on every replica."""
+GATHERED = "gathered_tensors"
+"""0 unless a run states it; only then ZeRO-3 gathers tensors one by one, each piece by itself."""
 SENT = ("dispatch_element_bytes", "combine_element_bytes")
 """Formats of transfers of experts, there and back: that of activations unless a run states them."""
 SPLIT = (*ZERO_BUBBLE, "dualpipe")
@@ -99,6 +105,9 @@ class Structure(HashOnce):
         offload: what the host keeps, some of `OFFLOADS`.
         overheads: the run states what launches by the host, other software or stragglers add.
         scattered: the run states what an element takes that is added atomically to its place.
+        summed_apart: the run states what kernels move that add gradients to the accumulated ones.
+        owned: tensors are dealt to replicas whole (ZeRO-1 of InternEvo).
+        gathered_apart: tensors are gathered and reduced one by one, piece by piece (ZeRO-3 of DeepSpeed in 2021).
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run states, some of `SENT`.
         families: of kernels whose constants are known on the system, some of `kernel_constants.TRAINED`.
@@ -143,6 +152,9 @@ class Structure(HashOnce):
     offload: tuple[str, ...] = ()
     overheads: bool = False
     scattered: bool = False
+    summed_apart: bool = False
+    owned: bool = False
+    gathered_apart: bool = False
     rank_order: AnyOrder = "tp-cp-dp-pp"
     in_switch: bool = False
     links: Links = "switch"

@@ -6,12 +6,10 @@ import functools
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...formulas.language.atoms import Max, above_one, bubble, ceil_div, complement, less_one
+from ...formulas.language.atoms import Max, above_one, bubble, complement, less_one
 from ...formulas.language.symbols import (
     batch,
     dp,
-    gradient_bytes,
-    hidden_size,
     micro_batch,
     num_layers,
     num_recomputed_layers,
@@ -22,12 +20,14 @@ from ...formulas.language.symbols import (
     overlap_pp,
     pp,
     tp,
-    vocab_size,
     vpp,
 )
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import unequal_chunks as pipe_chunks
-from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
+from ...operations.groups import (
+    Group,
+    pipeline_group,
+)
 from ...operations.schedule import ZERO, Ends, Node, Op, Overlap, Repeat, Sequence, part
 from ...operations.schedule import sequence as in_sequence
 from ...plans.gradients import gradients_of
@@ -35,14 +35,14 @@ from ...plans.reads import changed, remembered
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
 from ..memory.host_memory import moves_activations
-from ..memory.multi_token_counts import ANY, apart, copied_parameters
+from ..memory.multi_token_counts import apart
 from ..memory.offloaded_inputs import moved_activations
-from ..memory.stored_weights import gathered_bytes
 from . import host_offload as transfers
 from .adapted import AdaptedPasses, tensor_sum
 from .decoders import decoders_of
 from .embedding_and_head import ModelEnds
 from .encoders import Encoders
+from .exchanges import Exchanges
 from .low_precision import Lowered
 from .multi_token import MultiToken
 from .optimizer_step import Update
@@ -217,10 +217,10 @@ class TrainingStep:
         """The whole step."""
         step = in_sequence(
             *split_schedule(self) if self.structure.splits else whole_passes(self),
-            self.tied_reduction(),
+            self.exchanges.tied_reduction(),
             tensor_sum(self.kernels, self.share),
             self.update(),
-            self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
+            self.exchanges.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
         )
         lowered: Node = step if self.structure.products == "half" else Lowered(self.structure)(step)
         return with_overheads(self.structure, lowered)
@@ -237,7 +237,7 @@ class TrainingStep:
 
     def first_forward(self) -> Node:
         """The first forward pass, beside which ZeRO-1 and 2 may gather the parameters that were updated in shards."""
-        gather = self.parameter_gather() if self.structure.zero in (1, 2) else None
+        gather = self.exchanges.parameter_gather() if self.structure.zero in (1, 2) else None
         return self.forward if gather is None else Overlap(self.forward, gather, overlap_parameters)
 
     def ends(self, share: Any = 1, stages: Any = pp) -> Ends:
@@ -324,8 +324,12 @@ class TrainingStep:
         """The gathering of parameters and the reduction of gradients of each pass."""
         if phase not in self.beside:
             used = phase == "forward" or self.gradients.through_layers
-            gather = self.parameter_gather(f"parameters/gather/{phase}") if self.structure.zero > 2 and used else None
-            reduction = self.gradient_reduction() if phase == "backward" and self.structure.zero > 1 else None
+            gather = (
+                self.exchanges.parameter_gather(f"parameters/gather/{phase}")
+                if self.structure.zero > 2 and used
+                else None
+            )
+            reduction = self.exchanges.gradient_reduction() if phase == "backward" and self.structure.zero > 1 else None
             self.beside[phase] = gather, reduction
         return self.beside[phase]
 
@@ -365,49 +369,7 @@ class TrainingStep:
         """Whether the model has routed experts."""
         return self.structure.architecture.routed
 
-    def gradient_reduction(self) -> Node | None:
-        """The sum of the gradients over the replicas; with ZeRO each keeps its shard."""
-        dense, routed = self.share.trained
-        return _both(
-            self.reduced("gradients/reduce", dense, *shard_groups(self.structure)) if dense != 0 else None,
-            self.reduced("gradients/reduce_experts", routed, *expert_shard_groups(self.structure))
-            if self.routed and routed != 0
-            else None,
-        )
-
-    def reduced(self, path: str, parameters: Any, shards: Group, same: Group | None) -> Node | None:
-        """The sum of some gradients; with hybrid sharding each rank then sums its shard over the groups."""
-        message = parameters * gradient_bytes
-        if not self.structure.zero:
-            return self.kernels.all_reduce(path, message, shards)
-        inside = self.kernels.reduce_scatter(path, message, shards)
-        if same is None or inside is None:
-            return inside
-        return in_sequence(inside, self.kernels.all_reduce(f"{path}_between", message / shards.ranks, same))
-
-    def tied_reduction(self) -> Node | None:
-        """The sum of the gradients of a table's two copies, on the first and the last stage.
-
-        It has two where it is tied, and where the last stage's modules for multi-token prediction read it.
-        """
-        tied, copied = self.structure.architecture.tied_embeddings, copied_parameters(self.structure)
-        if (not tied and copied == 0) or not self.gradients.trains(self.gradients.table):
-            return None
-        message = ceil_div(vocab_size, tp) * hidden_size * gradient_bytes
-        pair = Group(1 + above_one(pp), tied_stride(self.structure, Max(1, less_one(pp))))
-        summed = self.kernels.all_reduce("gradients/tied", message, pair)
-        return summed if tied or summed is None else Repeat(summed, ANY)
-
-    def parameter_gather(self, path: str = "parameters/gather") -> Node | None:
-        """The parameters from every shard: all of them under ZeRO-3, else those that were updated."""
-        dense, routed = gathered_bytes(self.structure, self.share)
-        gather, groups = self.kernels.all_gather, (shard_groups(self.structure), expert_shard_groups(self.structure))
-        return _both(
-            gather(path, dense, groups[0][0]) if dense != 0 else None,
-            gather(f"{path}_experts", routed, groups[1][0]) if self.routed and routed != 0 else None,
-        )
-
-
-def _both(first: Node | None, second: Node | None) -> Node | None:
-    """Two nodes one after the other, those that are there."""
-    return in_sequence(first, second) if first and second else first or second
+    @cached_property
+    def exchanges(self) -> Exchanges:
+        """What replicas send one another of gradients and parameters."""
+        return Exchanges(self)
