@@ -188,6 +188,16 @@ class Structure(HashOnce):
         return bool(self.segments) or self.stages != "even" or any(self.counted)
 
     @property
+    def shards_gradients(self) -> bool:
+        """Whether every backward pass reduces gradients into shards: ZeRO-2 and 3."""
+        return self.zero > 1
+
+    @property
+    def shards_weights(self) -> bool:
+        """Whether every pass gathers parameters: ZeRO-3."""
+        return self.zero > 2
+
+    @property
     def limits_domains(self) -> bool:
         """Whether a token's experts lie in a limited number of scale-up domains, by the plan or by their groups."""
         return self.node_limited or self.architecture.grouped_routing
