@@ -90,7 +90,9 @@ def shown(output: Any, folder: Path, name: str) -> str:
         text = PLACES.sub(r"\1", mathematics(data["text/markdown"]))
         return f'<div class="output" markdown="1">\n\n{text}\n\n</div>'
     if "text/latex" in data:
-        formula = data["text/latex"].strip().strip("$")
+        formula = (
+            data["text/latex"].strip().strip("$").replace("{aligned}", "{array}{rl}", 1).replace("{aligned}", "{array}")
+        )
         return f'<div class="output" markdown="0">\n{mathematics(f"$${formula}$$")}\n</div>'
     text = data.get("text/plain", output.get("text", ""))
     return f"```text\n{text.rstrip()}\n```" if text else ""
