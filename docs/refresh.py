@@ -26,7 +26,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import accuracy_page
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/bottlenecks.md", "docs/derive.md", "docs/validation.md")
+PAGES = (
+    *("README.md", "docs/bottlenecks.md", "docs/derive.md", "docs/validation.md"),
+    *(f"docs/tutorials/{name}.md" for name in ("first-prediction", "why-slow", "what-to-buy")),
+)
 LINES = 26
 BLOCK = re.compile(r"(```sh\n(?P<commands>.*?)```\n\n```text(?P<part> excerpt)?\n)(?P<output>.*?)(```\n)", re.DOTALL)
 

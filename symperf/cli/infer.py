@@ -31,10 +31,11 @@ def run(options: argparse.Namespace) -> int:
     check_timeline(options)
     check_plot(options)
     answer = build_run(options)
-    print_run(answer, report, options, longest_of(options), beside={"speculative": build_speculation(answer, options)})
-    show_bars(options, lambda: bars.of_run(answer))
+    beside = {"speculative": build_speculation(answer, options)}
     write_timeline(options, lambda: _timeline(answer))
     write_plot(options, lambda: _picture(answer))
+    print_run(answer, report, options, longest_of(options), beside=beside)
+    show_bars(options, lambda: bars.of_run(answer))
     return 0
 
 

@@ -45,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
     if answer.trace is not None and answer.fits:
         answer.replay(_progress(answer.trace.count))
     ends = served_intervals(answer) if options.interval else {}
+    if report.can(answer):
+        write_timeline(options, lambda: _timeline(answer))
     if options.json:
         told = {"interval": interval.served_json(ends) if options.interval else None}
         write_json(report.as_json(answer, longest_of(options)) | told)
@@ -58,7 +60,6 @@ def run(options: argparse.Namespace) -> int:
         if options.timeline is not None:
             write_error("serve: --timeline: there is no steady state of which iterations could be drawn")
         return 1
-    write_timeline(options, lambda: _timeline(answer))
     return 0
 
 

@@ -52,11 +52,11 @@ def run(options: argparse.Namespace) -> int:
     check_timeline(options)
     check_plot(options)
     answer, step, documents, settings = ask(options)
+    write_timeline(options, lambda: _timeline(answer))
+    write_plot(options, lambda: _picture(answer))
     told = None if documents is None else DocumentAnswers(answer, documents)
     print_run(answer, report, options, beside={"documents": told, "from": settings, **told_of(step)})
     show_bars(options, lambda: bars.of_run(answer))
-    write_timeline(options, lambda: _timeline(answer))
-    write_plot(options, lambda: _picture(answer))
     return 0
 
 

@@ -243,12 +243,19 @@ def _combination(question: SearchQuestion, number: int, form: TableForm, fields:
     work = (question.batch, question.sequence)
     try:
         plan = Plan(**fields, **_smallest(form))
-        structure = structure_of(model, system, plan, stated_names(question.values))
+        structure = _of_both_orders(question, structure_of(model, system, plan, stated_names(question.values)))
         question.software.refuse(fields, parts=form.parts)
     except InputError as error:
         return Combination(number, form, fields, (), None, str(error), name_of(error, model.name))
     rules = run_values(plan, model.name, model.sizes, system, work, question.values.get("encoder_sequence"))
     return Combination(number, form, fields, tuple(rules.get(name, 1) for name in question.constants), structure)
+
+
+def _of_both_orders(question: SearchQuestion, structure: Structure) -> Structure:
+    """The structure for either order of ranks where both are searched; shards of a hybrid have forms for each."""
+    if len(question.candidates["rank_order"]) < 2 or structure.hybrid:
+        return structure
+    return dataclasses.replace(structure, rank_order="either")
 
 
 def _smallest(form: TableForm) -> dict[str, Any]:

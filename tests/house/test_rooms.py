@@ -40,7 +40,6 @@ ALLOWED = {
         "analysis common derive evaluation infer models operations plans spending sweep systems train train.memory"
     ),
     "checking": "common models runs",
-    "explore": "book common infer models operations plans runs spending systems train",
     "plan_search": "analysis common models operations plans runs spending systems train train.memory train.step",
     "serve": "analysis common evaluation infer models operations plans runs systems train",
     "technology.allocation": "common derive runs systems technology",
@@ -50,6 +49,10 @@ ALLOWED = {
     "calibration": "common evaluation infer measuring operations runs systems validation",
     "calibration.kernels": "calibration common infer systems validation.kernels",
     "timeline": "common evaluation infer operations plans runs serve train train.memory train.step",
+    "explore": (
+        "book common derive infer models operations plans runs serve spending systems timeline train train.memory "
+        "train.step"
+    ),
     "report": (
         "analysis common evaluation infer models pictures plan_search plan_search.inference plans runs serve spending "
         "sweep systems train"

@@ -10,6 +10,7 @@ from ...formulas.language.atoms import above_one
 from ...formulas.language.symbols import cp, dp, overhead_latency, pp, tp
 from ...formulas.parallel.overheads import host_call_time, host_launch_time, straggler_share
 from ...operations.schedule import Idle, Op, Overlap, Repeat, executions, sequence, terms
+from .low_precision import Lowered
 
 if TYPE_CHECKING:
     from ...operations.schedule import Node
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 def beside_launches(structure: Structure, phase: str, work: Node, launches: tuple[Op, Op] | None = None) -> Node:
     """One pass of one micro-batch through a stage, which takes as long as the host needs for it if that is longer.
 
-    Stages of other layers share the operations of one launch of a kernel and of one call of a collective.
+    The host launches the casts of products in low precision too, which the pass has only later. Stages of other layers
+    share the operations of one launch of a kernel and of one call of a collective.
     """
     if not structure.overheads:
         return work
-    kernels, calls = host_work(work)
+    kernels, calls = host_work(work if structure.products == "half" else Lowered(structure)(work))
     if launches is not None:
         host = sequence(Repeat(launches[0], kernels), Repeat(launches[1], calls))
     else:

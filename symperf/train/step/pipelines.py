@@ -52,7 +52,7 @@ def whole_passes(step: TrainingStep) -> list[Node | None]:
 
 def _last_backward(step: TrainingStep) -> Node:
     """The last backward pass, beside which gradients are summed over the replicas and may go to the host."""
-    reduction = None if step.structure.zero > 1 else step.gradient_reduction()
+    reduction = None if step.structure.zero > 1 else step.exchanges.gradient_reduction()
     last = step.backward if reduction is None else Overlap(step.backward, reduction, overlap_dp)
     return with_gradients(step.structure, last, step.share.updated_parameters)
 
@@ -68,7 +68,7 @@ def split_schedule(step: TrainingStep) -> list[Node | None]:
     else:
         node = _split_equal_stages(step)
         ends = step.ends(sympy.S.Half, sympy.S.One) if structure.schedule == "dualpipe" else step.ends()
-    reduction = step.gradient_reduction()
+    reduction = step.exchanges.gradient_reduction()
     whole = node if reduction is None else Overlap(node, reduction, overlap_dp)
     return [with_gradients(structure, whole, step.share.updated_parameters), ends]
 
