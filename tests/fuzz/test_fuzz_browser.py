@@ -74,9 +74,8 @@ def address(rng: random.Random, kinds: list[dict[str, Any]]) -> str:
 def page() -> dict[str, Any]:
     varied = dict.fromkeys(("recompute", "sequence_parallel", "zero", "schedule", "attention"), ())
     plan, models, systems = sf.Plan(tp=2, dp=2), [sf.Model.load("gpt2")], ("h100-sxm", "a100-80gb-sxm")
-    explorer = Explorer(
-        models, [sf.System.load(name) for name in systems], plan, train=(8, 128), infer=(8, 128, 8), varied=varied
-    )
+    loaded, work = [sf.System.load(name) for name in systems], {"train": (8, 128), "infer": (8, 128, 8)}
+    explorer = Explorer(models, loaded, plan, kinds=KINDS, **work, varied=varied)
     found: dict[str, Any] = json.loads(json.dumps(explorer.data()))
     return found
 
