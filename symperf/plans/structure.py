@@ -44,6 +44,8 @@ STATED = ("host_latency", "host_collective_latency", "overhead_latency", "jitter
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
 SCATTERED = "scatter_latency"
 """0 unless a run states it; only then tokens of experts are sorted and summed by atomic additions."""
+PAIRED = "exchange_overlap"
+"""0 unless a run states it; only then transfers of experts run beside passes of other micro-batches."""
 SENT = ("dispatch_element_bytes", "combine_element_bytes")
 """Formats of transfers of experts, there and back: that of activations unless a run states them."""
 SPLIT = (*ZERO_BUBBLE, "dualpipe")
@@ -94,6 +96,7 @@ class Structure:
         offload: what the host keeps, some of `OFFLOADS`.
         overheads: the run states what launches by the host, other software or stragglers add.
         scattered: the run states what an element takes that is added atomically to its place.
+        paired: the run states which part of the transfers of experts runs beside another micro-batch; passes are whole.
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run states, some of `SENT`.
         families: of kernels whose constants are known on the system, some of `kernel_constants.TRAINED`.
@@ -138,6 +141,7 @@ class Structure:
     offload: tuple[str, ...] = ()
     overheads: bool = False
     scattered: bool = False
+    paired: bool = False
     rank_order: RankOrder = "tp-cp-dp-pp"
     in_switch: bool = False
     links: Links = "switch"

@@ -80,6 +80,7 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "routing_operations": (0.0, "none assumed; a profile of a software states them (--stack)"),
     "expert_operations": (0.0, "none assumed: one launch for all experts"),
     "expert_cast_operations": (0.0, "none assumed: one launch for all experts"),
+    "exchange_overlap": (0.0, "transfers of experts run beside no other micro-batch"),
     "scatter_latency": (0.0, "tokens are sorted and summed by fused kernels, without atomic additions"),
     "overhead_latency": (0.0, "none assumed; set it to what input, logging and synchronisation add to a step"),
     "jitter": (0.0, "none assumed; set it to the relative spread of your devices' times"),

@@ -21,7 +21,7 @@ from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.plan_fields import WIDE_PRECISIONS
 from ..plans.recompute_modules import modules_of
 from ..plans.stage_layout import chunks_of, modules_at
-from ..plans.structure import COUNTED, SCATTERED, STATED, Structure, rank_order_of, sent_formats
+from ..plans.structure import COUNTED, PAIRED, SCATTERED, SPLIT, STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
 from ..systems.kernel_constants import TRAINED
 from ..systems.quantities import check_number
@@ -98,6 +98,7 @@ def structure_of(
         rank_order=rank_order_of(plan, system),
         sent=sent_formats(stated) if model.architecture.routed else (),
         scattered=model.architecture.routed and (SCATTERED in stated or states(system, SCATTERED)),
+        paired=model.architecture.routed and plan.effective_schedule not in SPLIT and PAIRED in stated,
         overheads=any(name in stated or states(system, name) for name in STATED),
         families=tuple(name for name in system.families if name in TRAINED and not (wide and name == "loops")),
         misaligned=misaligned_sizes(model, system, plan.precision, plan.vocab_multiple),

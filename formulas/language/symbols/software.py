@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dimension import ONE, SECOND
-from .entry import ZERO_UP, add
+from .entry import FRACTION, ZERO_UP, add
 
 host_latency = add(
     "efficiency",
@@ -47,6 +47,13 @@ expert_cast_operations = add(
     "Operations of the host for the cast of one expert's rows before a product in a low precision.",
     ONE,
     ZERO_UP,
+)
+exchange_overlap = add(
+    "efficiency",
+    "exchange_overlap",
+    r"\phi_x",
+    "Part of the transfers of experts that runs beside the pass of another micro-batch, where passes are whole.",
+    domain=FRACTION,
 )
 scatter_latency = add(
     "efficiency",
