@@ -76,7 +76,7 @@ MISSING = {
     "INTERNEVO memory": "pipelines: 10 to 19 GB that no tensor explains; the others are 2 to 15 % too low",
     "SC21": "six of its ten rates lie within 5 % of one another (135 to 142 TFLOP/s): small errors change their order",
     "TITAN memory": "what the allocator holds in reserve; gathered parameters kept from layer to layer",
-    "FTGPT memory": "work space of the runtime and of cuBLAS",
+    "FTGPT memory": "1.2 GB on every row: FasterTransformer's own kernels, loaded with CUDA's context, and cuBLAS",
     "ZEROBUB memory": "which of the allocator's figures was meant, and whether its GB are GiB (+5 % or -2 %)",
     "TRTT": "kernels of single releases",
     "TRTL": "1 to 2 ms a request on Hopper at 128 tokens; products of 128 rows there, far from the ridge",
