@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ..common.frozen import HashOnce
 from ..models.architecture import RECURRENT
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def rank_order_of(plan: Plan, system: System) -> RankOrder:
 
 
 @dataclass(frozen=True)
-class Structure:
+class Structure(HashOnce):
     """One form of a training step's cost. Equal structures share one compiled program.
 
     Attributes:
@@ -183,10 +184,22 @@ class Structure:
     chunks: tuple[tuple[tuple[int, ...], ...], ...] = ()
     module_stage: int = 0
 
+    __hash__ = HashOnce.__hash__
+
     @property
     def told_apart(self) -> bool:
         """Whether stages are priced and measured one by one: they have other kinds of layers, or not as many."""
         return bool(self.segments) or self.stages != "even" or any(self.counted)
+
+    @property
+    def shards_gradients(self) -> bool:
+        """Whether every backward pass reduces gradients into shards: ZeRO-2 and 3."""
+        return self.zero > 1
+
+    @property
+    def shards_weights(self) -> bool:
+        """Whether every pass gathers parameters: ZeRO-3."""
+        return self.zero > 2
 
     @property
     def limits_domains(self) -> bool:
