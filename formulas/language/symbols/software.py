@@ -85,7 +85,7 @@ gradient_sum_bytes = add(
 owned_tensors = add(
     "efficiency",
     "owned_tensors",
-    r"N_{own}",
+    r"N_{bcast}",
     "Tensors of a layer that have one owner each among the replicas, who updates them and broadcasts them.",
     ONE,
     ZERO_UP,
