@@ -84,10 +84,10 @@ MISSING = {
     "FTBERT": "products of few rows of small models; the host between kernels",
     "LMDEPLOY": "requests that the software serves in turns",
     "INFX": (
-        "processors of the host: its script asks Slurm for 8 devices and no --cpus-per-task, for which sbatch gives one, "
-        "where vLLM needs one for each of its ten processes (its page on optimization). All first tokens come when all "
-        "prompts are done, and steps take 14 ms that take 8 on the same devices in other rows. It is neither lengths, "
-        "formats nor the order of an endless loop, which were read anew"
+        "processors of the host: its script asks Slurm for 8 devices and no --cpus-per-task, for which sbatch gives "
+        "one, where vLLM needs one for each of its ten processes (its page on optimization). All first tokens come "
+        "when all prompts are done, and steps take 14 ms that take 8 on the same devices in other rows. It is neither "
+        "lengths nor formats, which were read anew"
     ),
     "TRT20": (
         "13 rows of Llama 4 (the others: 8 %), +10 to +203 %: under this release layers of local attention hold whole "
@@ -96,12 +96,12 @@ MISSING = {
     ),
     "LLAMACPP": (
         "prompts: weights are unpacked to 16 bits, factors cast from 32 bits and results back by kernels of their own "
-        "(ggml_cuda_op_mul_mat_cublas of ggml-cuda.cu), some 2.6 bytes a weight and 6 an element, which is half of what "
-        "is missing on A100s; no calibration row has such kernels"
+        "(ggml_cuda_op_mul_mat_cublas of ggml-cuda.cu), 2.6 bytes a weight and 6 an element, by an estimate two fifths "
+        "of what is missing on A100s; not modelled, and no calibration row has such kernels"
     ),
     "VULTR": (
-        "one model of 3 ms a step: +22 to -10 % but for single rows that lie outside their neighbours (1, 32 and 400 in "
-        "flight); first tokens take 60 to 310 ms more, which no part of the source explains"
+        "one model of 3 to 15 ms a step: later tokens 6 to 16 % too fast, but at 32 and 400 in flight, which lie "
+        "outside their neighbours; first tokens take 0.06 to 1 s more, which was not explained"
     ),
     "serving ttft": "how a server orders and batches what waits; a client's bursts; servers that compile meanwhile",
     "serving tpot": "layouts of experts that a row does not tell; drafts",
