@@ -28,10 +28,10 @@ from ...operations.groups import (
     Group,
     pipeline_group,
 )
+from ...operations.reads import changed, remembered
 from ...operations.schedule import ZERO, Ends, Node, Op, Overlap, Repeat, Sequence, part
 from ...operations.schedule import sequence as in_sequence
 from ...plans.gradients import gradients_of
-from ...plans.reads import changed, remembered
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
 from ..memory.host_memory import moves_activations
