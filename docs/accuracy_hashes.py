@@ -32,6 +32,7 @@ LENGTH = 10
 APART = (
     *("book", "calibration", "checking", "cli", "explore", "export", "frameworks", "installation", "measuring"),
     "plan_search",
+    *("analysis/strips.py", "common/version.py", "runs/shown.py"),
     *("report", "technology", "timeline", "validation/kernels", "validation/commands.py", "validation/explain.py"),
     *("validation/own_columns.py", "validation/own_file.py", "validation/own_score.py", "validation/plot.py"),
     *("validation/readings.py", "validation/serving_command.py"),
