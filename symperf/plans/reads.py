@@ -52,17 +52,18 @@ class _Reader:
     def __getattr__(self, name: str) -> Any:
         if self._reads is None:
             raise RuntimeError(f"{name} of a structure is read after what is made of it was remembered")
+        if name in self._reads:
+            return self._reads[name]
         if name in self._changed:
             return self._changed[name]
         computed = inspect.getattr_static(class_of(self), name, None)
-        if isinstance(computed, property):  # of fields, which are read one by one
+        if isinstance(computed, property) and self._changed:  # of fields, of which some are changed
             assert computed.fget is not None
             return computed.fget(self)
-        if callable(computed):
+        if inspect.isfunction(computed):
             return functools.partial(computed, self)
-        if name not in self._reads:
-            self._reads[name] = getattr(self._structure, name)
-        return self._reads[name]
+        found = self._reads[name] = getattr(self._structure, name)
+        return found
 
 
 def class_of(structure: Any) -> type:

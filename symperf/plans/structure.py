@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ..common.frozen import HashOnce
 from ..models.architecture import RECURRENT
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ HOSTED = ("weights", "cache", "experts")
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
 STATED = ("host_latency", "host_collective_latency", "overhead_latency", "jitter")
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
+WAITED = "host_wait"
+"""0 unless a run states it; only then passes wait for launches that do not run ahead."""
 SCATTERED = "scatter_latency"
 """0 unless a run states it; only then tokens of experts are sorted and summed by atomic additions."""
 SUMMED = "gradient_sum_bytes"
@@ -75,7 +78,7 @@ def rank_order_of(plan: Plan, system: System) -> RankOrder:
 
 
 @dataclass(frozen=True)
-class Structure:
+class Structure(HashOnce):
     """One form of a training step's cost. Equal structures share one compiled program.
 
     Attributes:
@@ -103,6 +106,7 @@ class Structure:
         some_layers: full recomputation is of a given number of layers of each stage only.
         offload: what the host keeps, some of `OFFLOADS`.
         overheads: the run states what launches by the host, other software or stragglers add.
+        waits_for_launches: the run states how far its host runs ahead.
         scattered: the run states what an element takes that is added atomically to its place.
         summed_apart: the run states what kernels move that add gradients to the accumulated ones.
         owned: tensors are dealt to replicas whole (ZeRO-1 of InternEvo).
@@ -150,6 +154,7 @@ class Structure:
     some_layers: bool = False
     offload: tuple[str, ...] = ()
     overheads: bool = False
+    waits_for_launches: bool = False
     scattered: bool = False
     summed_apart: bool = False
     owned: bool = False
@@ -179,10 +184,22 @@ class Structure:
     chunks: tuple[tuple[tuple[int, ...], ...], ...] = ()
     module_stage: int = 0
 
+    __hash__ = HashOnce.__hash__
+
     @property
     def told_apart(self) -> bool:
         """Whether stages are priced and measured one by one: they have other kinds of layers, or not as many."""
         return bool(self.segments) or self.stages != "even" or any(self.counted)
+
+    @property
+    def shards_gradients(self) -> bool:
+        """Whether every backward pass reduces gradients into shards: ZeRO-2 and 3."""
+        return self.zero > 1
+
+    @property
+    def shards_weights(self) -> bool:
+        """Whether every pass gathers parameters: ZeRO-3."""
+        return self.zero > 2
 
     @property
     def limits_domains(self) -> bool:

@@ -77,6 +77,7 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "workspace_bytes": (0.0, "none assumed; set it to what your framework and its libraries hold"),
     "host_latency": (0.0, "none assumed; set it to what your host needs for a launch (symperf measure)"),
     "host_collective_latency": (0.0, "none assumed; set it to what your host needs to call a collective"),
+    "host_wait": (0.0, "the host runs ahead of the device: launches of CUDA return at once"),
     "routing_operations": (0.0, "none assumed; a profile of a software states them (--stack)"),
     "expert_operations": (0.0, "none assumed: one launch for all experts"),
     "expert_cast_operations": (0.0, "none assumed: one launch for all experts"),
@@ -84,6 +85,10 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "gradient_sum_bytes": (0.0, "the product of a gradient adds it: --gradient-accumulation-fusion of Megatron-LM"),
     "owned_tensors": (0.0, "ZeRO deals equal shards of all weights"),
     "gathered_tensors": (0.0, "ZeRO-3 gathers a layer in one buffer, from which its tensors are views, as FSDP does"),
+    "broadcast_piece_bytes": (
+        4194304.0,
+        "8 channels of 512 KiB (NCCL_BUFFSIZE over NCCL_STEPS): assumed, of 4 to 16, twice the rings of 4 adapters",
+    ),
     "overhead_latency": (0.0, "none assumed; set it to what input, logging and synchronisation add to a step"),
     "jitter": (0.0, "none assumed; set it to the relative spread of your devices' times"),
     **dict.fromkeys(DOCUMENTS, (0.0, "one document fills a sequence; set by the lengths of documents")),

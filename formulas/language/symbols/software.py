@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dimension import BYTE, ONE, SECOND
-from .entry import ZERO_UP, add
+from .entry import FRACTION, POSITIVE, ZERO_UP, add
 
 host_latency = add(
     "efficiency",
@@ -22,6 +22,14 @@ host_collective_latency = add(
     SECOND,
     ZERO_UP,
     "host",
+)
+host_wait = add(
+    "efficiency",
+    "host_wait",
+    r"\psi_h",
+    "Part of the host's work that does not run ahead of the device; 1 where every launch waits for its kernel.",
+    ONE,
+    FRACTION,
 )
 routing_operations = add(
     "efficiency",
@@ -74,6 +82,14 @@ owned_tensors = add(
     "Tensors of a layer that have one owner each among the replicas, who updates them and broadcasts them.",
     ONE,
     ZERO_UP,
+)
+broadcast_piece_bytes = add(
+    "format",
+    "broadcast_piece_bytes",
+    "p_{bc}",
+    "Bytes that a rank of a broadcast's chain takes in, on all channels together, before it passes them on.",
+    BYTE,
+    POSITIVE,
 )
 gathered_tensors = add(
     "efficiency",

@@ -49,7 +49,7 @@ from .optimizer_step import Update
 from .overheads import beside_launches, launches_of, with_overheads
 from .passes import of_logits
 from .pipelines import BUBBLE as BUBBLE
-from .pipelines import split_schedule, whole_passes
+from .pipelines import Pipeline, pipeline_of, split_schedule, whole_passes
 from .trained import TrainedPasses
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from ...operations.dealing import Dealing
     from ...plans.structure import Structure
     from ..layers.transformer import Decoder
+    from ..memory.device_share import DeviceShare
 
 Passes = tuple[Node, Node]
 SPLIT_PASSES = ("forward", "inputs", "weights", "pair", "behind")
@@ -125,12 +126,34 @@ class TrainingStep:
         self.decoder, self.layers = _plain_decoders(structure)
         self.kernels = self.decoder.kernels
         self.micro_batches = pipe.micro_batch_count(batch, micro_batch, dp)
-        self.share = fullest_share(structure)
         self.gradients, self.left = gradients_of(structure), TrainedPasses(structure)
         self.transfers: dict[str, Sequence] = {}
-        self.each, self.again = layer_passes(structure)
         self.beside: dict[str, tuple[Node | None, Node | None]] = {}
-        self.forward, self.backward = self.passes(fullest=structure.splits)
+
+    @cached_property
+    def share(self) -> DeviceShare:
+        """The fullest device."""
+        return fullest_share(self.structure)
+
+    @cached_property
+    def own_layers(self) -> tuple[list[tuple[Node, Node, Any]], list[tuple[Node, Any]]]:
+        """What `layer_passes` gives."""
+        return layer_passes(self.structure)
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The passes of micro-batches, and what all of them take together."""
+        return pipeline_of(self)
+
+    @property
+    def forward(self) -> Node:
+        """The forward pass of a stage of the mean size, or of the fullest where backward passes are taken apart."""
+        return self.pipeline.forward
+
+    @property
+    def backward(self) -> Node:
+        """The backward pass of the same stage."""
+        return self.pipeline.backward
 
     @cached_property
     def sends(self) -> Any:
@@ -162,11 +185,11 @@ class TrainingStep:
         """
         sends = self.sends if sends is None else sends
         all_layers = Max(1, layers_of(num_layers)) if self.structure.told_apart else None
-        forwards: list[tuple[Node, Any]] = [(node, layers_of(count)) for node, _, count in self.each]
+        forwards: list[tuple[Node, Any]] = [(node, layers_of(count)) for node, _, count in self.own_layers[0]]
         forward = self.stage(forwards, "forward", sends)
         again: list[tuple[Node, Any]] = [
             (node, num_recomputed_layers * (layers_of(count) / all_layers if all_layers else count / num_layers))
-            for node, count in self.again
+            for node, count in self.own_layers[1]
         ]
         backward = self.stage(again + self.backward_layers(layers_of), "backward", sends)
         forward_node: Node = self.sharded("forward", forward) if shards else forward
@@ -183,7 +206,7 @@ class TrainingStep:
 
         Where gradients end in a layer, it is told apart on a single stage; of several, others than the first decide.
         """
-        found: list[tuple[Node, Any]] = [(node, layers_of(count)) for _, node, count in self.each]
+        found: list[tuple[Node, Any]] = [(node, layers_of(count)) for _, node, count in self.own_layers[0]]
         at = next((at for at, (d, _) in enumerate(self.layers) if self.gradients.ends_in(d.kind)), None)
         if at is None:
             return found
@@ -326,10 +349,12 @@ class TrainingStep:
             used = phase == "forward" or self.gradients.through_layers
             gather = (
                 self.exchanges.parameter_gather(f"parameters/gather/{phase}")
-                if self.structure.zero > 2 and used
+                if self.structure.shards_weights and used
                 else None
             )
-            reduction = self.exchanges.gradient_reduction() if phase == "backward" and self.structure.zero > 1 else None
+            reduction = (
+                self.exchanges.gradient_reduction() if phase == "backward" and self.structure.shards_gradients else None
+            )
             self.beside[phase] = gather, reduction
         return self.beside[phase]
 
