@@ -1,4 +1,4 @@
-"""Opens a built site from disk in headless Chromium: `python docs/site/browse.py FOLDER`, with symperf[test] and Chromium.
+"""Opens a built site from disk in headless Chromium: `python docs/site/browse.py FOLDER`, with the extra `test`.
 
 Pages of every kind are opened at two widths, light and dark. A word on the console, a fault of a script, a request that
 is not for a file of the site, or a page that is wider than its window is an error, a line each: exit status 1. Then the
