@@ -1,4 +1,4 @@
-"""Answers as pictures; beside `drawing`, the only module that imports matplotlib."""
+"""Answers as pictures."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..common.errors import InputError, quote
-from ..common.extras import import_extra
 from ..common.outputs import write_file
-from ..common.pictures import write_plain
+from ..common.pictures import own_style, write_plain
 
 
 class Drawable(Protocol):
@@ -43,21 +42,18 @@ def picture(answer: Drawable, path: str | Path | None) -> Any:
             cannot be written.
     """
     target = None if path is None else check_suffix(path)
-    import_extra("matplotlib", "plot", "plot")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 4.8), layout="constrained")
-    FigureCanvasAgg(figure)
-    try:
-        answer.draw(figure.add_subplot())
-    except NotImplementedError:
-        raise InputError(
-            f"plot: {type(answer).__name__.lower()} has no picture, expected text, --json or --latex"
-        ) from None
-    write_plain(figure)
-    if target is not None:
-        kind, drawn = target.suffix.lower().removeprefix("."), io.BytesIO()
-        figure.savefig(drawn, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-        write_file(target, drawn.getvalue(), "plot: cannot write {}")
+    with own_style() as matplotlib:
+        figure = matplotlib.figure.Figure(figsize=(7.2, 4.8), layout="constrained")
+        matplotlib.backends.backend_agg.FigureCanvasAgg(figure)
+        try:
+            answer.draw(figure.add_subplot())
+        except NotImplementedError:
+            raise InputError(
+                f"plot: {type(answer).__name__.lower()} has no picture, expected text, --json or --latex"
+            ) from None
+        write_plain(figure)
+        if target is not None:
+            kind, drawn = target.suffix.lower().removeprefix("."), io.BytesIO()
+            figure.savefig(drawn, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+            write_file(target, drawn.getvalue(), "plot: cannot write {}")
     return figure

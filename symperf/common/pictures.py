@@ -1,8 +1,30 @@
-"""Texts of pictures: names from files are written as they are, and no part of one is read as mathematics."""
+"""Pictures, the same wherever they are drawn; names from files are written as they are, none is read as mathematics."""
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .extras import import_extra
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def own_style() -> Iterator[Any]:
+    """Matplotlib with its own defaults: a `matplotlibrc` in the working folder, which may run LaTeX, says nothing.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    matplotlib = import_extra("matplotlib", "plot", "plot")
+    for part in ("figure", "lines", "backends.backend_agg"):
+        import_extra(f"matplotlib.{part}", "plot", "plot")
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams["svg.hashsalt"] = "symperf"
+        yield matplotlib
 
 
 def write_plain(figure: Any) -> None:

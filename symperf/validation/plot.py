@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
 from ..common.extras import import_extra
-from ..common.pictures import write_plain
+from ..common.pictures import own_style, write_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,11 +52,8 @@ def draw(scored: Sequence[Scored], path: str) -> bytes:
     panels = [(title, found) for title, names in KINDS.items() if (found := [r for r in scored if r.quantity in names])]
     if not panels:
         raise InputError("plot: no row is scored, so there is nothing to draw")
-    matplotlib = import_extra("matplotlib", "plot", "plot")
-    matplotlib.use("agg")
-    import_extra("matplotlib.figure", "plot", "plot")
-    figure = matplotlib.figure.Figure(figsize=(6.5 * min(len(panels), 2), 5.5 * -(-len(panels) // 2)))
-    with matplotlib.rc_context({"svg.hashsalt": "symperf"}):
+    with own_style() as matplotlib:
+        figure = matplotlib.figure.Figure(figsize=(6.5 * min(len(panels), 2), 5.5 * -(-len(panels) // 2)))
         for number, (title, rows) in enumerate(panels):
             _panel(figure.add_subplot(-(-len(panels) // 2), min(len(panels), 2), number + 1), title, rows, matplotlib)
         write_plain(figure)

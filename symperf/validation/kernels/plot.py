@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ...common.errors import InputError
-from ...common.extras import import_extra
-from ...common.pictures import write_plain
+from ...common.pictures import own_style, write_plain
 
 if TYPE_CHECKING:
     from .score import Scores
@@ -38,15 +37,11 @@ def draw(scores: Scores, suffix: str) -> bytes:
             panels.setdefault(group.device, {}).setdefault(operation, []).append(points)
     if not panels:
         raise InputError("plot: no kernel with an arithmetic intensity is scored, so there is nothing to draw")
-    matplotlib = import_extra("matplotlib", "plot", "plot")
-    matplotlib.use("agg")
-    import_extra("matplotlib.figure", "plot", "plot")
-    import_extra("matplotlib.lines", "plot", "plot")
     operations = sorted({name for found in panels.values() for name in found})
     columns = min(len(panels), COLUMNS)
     lines = -(-len(panels) // columns)
-    figure = matplotlib.figure.Figure(figsize=(5.2 * columns, 4.2 * lines + 1), layout="constrained")
-    with matplotlib.rc_context({"svg.hashsalt": "symperf"}):
+    with own_style() as matplotlib:
+        figure = matplotlib.figure.Figure(figsize=(5.2 * columns, 4.2 * lines + 1), layout="constrained")
         for number, (device, found) in enumerate(panels.items()):
             _panel(figure.add_subplot(lines, columns, number + 1), device, found, operations, matplotlib)
         marks = [
