@@ -2,7 +2,7 @@
 PYTHON ?= .venv/bin/python
 TESTS ?= tests symperf
 
-.PHONY: help setup lint format types test quick nightly docs bench smoke same-answers audit sbom package ci
+.PHONY: help setup lint format types test quick nightly site docs bench smoke same-answers audit sbom package ci
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1: /p' Makefile
@@ -30,6 +30,9 @@ quick: lint types ## lint, types, the rules of the house, catalogues and the com
 
 nightly: ## every test, laws at length
 	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -q -n auto --timeout 7200 $(TESTS)
+
+site: ## the documentation as a site in site/ (pip install -e '.[docs]')
+	$(PYTHON) docs/build_site.py site
 
 docs: ## write again what pages quote
 	$(PYTHON) docs/refresh.py

@@ -122,12 +122,11 @@ class SearchQuestion:
         """What the profile chooses for fields that are not searched."""
         if self.stack is None:
             return {}
-        plan, known = Software.load(self.stack).plan, self.software.values
+        plan, software = Software.load(self.stack).plan, self.software
         return {
             name: (each.value,)
             for name, each in plan.items()
-            if not (FIELDS[name].searched or name in DEGREES or name == "expert_tp")
-            and (name not in known or each.value in known[name])
+            if not (FIELDS[name].searched or name in DEGREES or name == "expert_tp") and software.runs(name, each.value)
         }
 
     @cached_property
@@ -243,12 +242,19 @@ def _combination(question: SearchQuestion, number: int, form: TableForm, fields:
     work = (question.batch, question.sequence)
     try:
         plan = Plan(**fields, **_smallest(form))
-        structure = structure_of(model, system, plan, stated_names(question.values))
+        structure = _of_both_orders(question, structure_of(model, system, plan, stated_names(question.values)))
         question.software.refuse(fields, parts=form.parts)
     except InputError as error:
         return Combination(number, form, fields, (), None, str(error), name_of(error, model.name))
     rules = run_values(plan, model.name, model.sizes, system, work, question.values.get("encoder_sequence"))
     return Combination(number, form, fields, tuple(rules.get(name, 1) for name in question.constants), structure)
+
+
+def _of_both_orders(question: SearchQuestion, structure: Structure) -> Structure:
+    """The structure for either order of ranks where both are searched; shards of a hybrid have forms for each."""
+    if len(question.candidates["rank_order"]) < 2 or structure.hybrid:
+        return structure
+    return dataclasses.replace(structure, rank_order="either")
 
 
 def _smallest(form: TableForm) -> dict[str, Any]:

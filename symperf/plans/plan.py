@@ -47,8 +47,10 @@ class Plan(PlanFields):
     """
 
     def __post_init__(self) -> None:
-        for name, field in FIELDS.items():
-            object.__setattr__(self, name, field.check(getattr(self, name)))
+        for name, value in tuple(vars(self).items()):
+            field = FIELDS[name]
+            if value is not field.default:
+                object.__setattr__(self, name, field.check(value))
         self._lay_out()
         refuse(PLAN_RULES, plan_values(self))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
@@ -70,7 +70,7 @@ class System:
     software: Mapping[str, Quantity] = Frozen({})
     """Values of symbols of the software that runs on it."""
 
-    @property
+    @cached_property
     def families(self) -> tuple[str, ...]:
         """The families of kernels whose constants are known."""
         return families_of(self.quantities, self.stated)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from typing import TYPE_CHECKING, Final
 
 from .case import CALIBRATION
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..evaluation.base_run import BaseRun
+    from ..models.model import Model
     from .case import Case
 
 GROUPINGS: Final = ("family", "device", "format", "class", "software", "size", "year")
@@ -65,15 +67,27 @@ def year_of(source: str, framework: str = "") -> str:
 
 
 def layout_labels(case: Case, run: BaseRun) -> dict[str, str]:
-    """A row's layout, and for what layouts compete: of training the batch is a part of the layout."""
+    """A row's layout, and for what layouts compete: of training the batch is a part of the layout.
+
+    They compete on one release of a software: another one has other kernels.
+    """
     names = ("sequence",) if "sequence" in run.bound else ("batch", "prompt", "generate")
     work = " ".join(f"{name}={run.bound[name][0]:g}" for name in names if name in run.bound)
     flight = case.case.rpartition(", ")[2]
     work += f" {flight}" if flight.endswith(" in flight") else ""
     batch = f"{run.bound['batch'][0]:g}" if "batch" in run.bound else ""
     size = f"{run.value('parameters'):.5g}" if "parameters" in run.compiled.program.outputs else ""
-    contest = f"{run.model.name} {size} {run.system.name} {run.plan.devices} {work}"
+    release = case.labels.get("framework", "")
+    contest = f"{run.model.name} {size} {shape_of(run.model)} {run.system.name} {run.plan.devices} {work} {release}"
     return {"layout": f"{run.plan} batch={batch}", "contest": contest, "batch": batch}
+
+
+def shape_of(model: Model) -> str:
+    """What tells the sizes of a model from others of as many parameters: other heads leave other products.
+
+    A fingerprint of 32 bits.
+    """
+    return f"{zlib.crc32(repr(sorted(model.sizes.items())).encode()):08x}"
 
 
 def judged_as(source: str, *, routed: bool, device: str, serves: bool) -> str:

@@ -32,7 +32,8 @@ from symperf.validation.groups import (
     split,
     worst_groups,
 )
-from symperf.validation.labels import GROUPINGS, judged_as, year_of
+from symperf.validation.labels import GROUPINGS, judged_as, shape_of, year_of
+from symperf.validation.models import from_dimensions
 from symperf.validation.rows import PACKAGED, TableRow, read
 from symperf.validation.score import Report, predict_case
 from symperf.validation.serving import SOURCES
@@ -213,6 +214,20 @@ def test_contests_rank_layouts_of_one_model_system_and_work() -> None:
     assert contests(rows([1, 2], "z")) is None
     memory = [dataclasses.replace(row, low=None, high=None) for row in right]
     assert contests(memory) is None
+    level = [dataclasses.replace(row, measured=1 + n / 100) for n, row in enumerate(rows([1, 2, 3], "w"))]
+    assert contests(level) is None
+    apart = contests([*right, *level])
+    assert apart is not None
+    assert (apart.contests, apart.level, apart.rows, apart.correlation) == (1, 1, 4, 1.0)
+
+
+def test_models_of_other_shapes_do_not_compete() -> None:
+    """Heads leave the number of parameters as it is, and change the time."""
+    models = [
+        from_dimensions({"layers": 12, "hidden": 768, "heads": 12, "vocab": 50304} | extra)
+        for extra in ({}, {"heads": 12}, {"heads": 24})
+    ]
+    assert shape_of(models[0]) == shape_of(models[1]) != shape_of(models[2])
 
 
 def test_steps_of_several_batches_compete_by_their_time_for_each_sequence() -> None:

@@ -28,8 +28,8 @@ export function dollars(value) {
 // Names of symbols as words.
 export const words = (name) => name.replaceAll("_", " ");
 
-const ITEMS = [["compute", "#0072b2"], ["memory", "#e69f00"], ["l2", "#c9b000"], ["scale_up", "#009e73"],
-  ["scale_out", "#d55e00"], ["network", "#8c564b"], ["launch", "#cc79a7"], ["host", "#7f7f7f"], ["nvme", "#56b4e9"]];
+const ITEMS = [["compute", "#0072b2"], ["memory", "#e69f00"], ["l2", "#f0e442"], ["scale_up", "#009e73"],
+  ["scale_out", "#d55e00"], ["network", "#8c564b"], ["launch", "#cc79a7"], ["host", "#595959"], ["nvme", "#56b4e9"]];
 const COLOURS = new Map(ITEMS);
 export const colourOf = (resource) => COLOURS.get(resource) ?? "#999999";
 
