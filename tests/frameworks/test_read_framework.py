@@ -393,3 +393,8 @@ def test_megatron_hides_transfers_of_interleaved_stages_unless_told_not_to(
 def test_fused_sorting_of_tokens_adds_nothing_atomically(tmp_path: Path) -> None:
     (tmp_path / "run.txt").write_text("--moe-permute-fusion\n", encoding="utf-8")
     assert sf.read_framework(tmp_path / "run.txt", model=True).values == {"scatter_latency": 0.0}
+
+
+def test_transfers_of_experts_beside_another_micro_batch_are_read(tmp_path: Path) -> None:
+    (tmp_path / "run.txt").write_text("--overlap-moe-expert-parallel-comm\n", encoding="utf-8")
+    assert sf.read_framework(tmp_path / "run.txt", model=True).values == {"exchange_overlap": 0.37}
