@@ -86,9 +86,26 @@ MISSING = {
     "FTGPT": "the host of small models",
     "FTBERT": "products of few rows of small models; the host between kernels",
     "LMDEPLOY": "requests that the software serves in turns",
-    "INFX": "processors of the host: its script asks Slurm for none, vLLM needs ten; others take 8 for its 14 ms",
-    "TRT20": "Llama 4 under software of its first months; graphs of few batch sizes (its dense models: 8 %)",
-    "LLAMACPP": "unpacking of quantised weights on consumer devices; the host",
+    "INFX": (
+        "processors of the host: its script asks Slurm for 8 devices and no --cpus-per-task, for which sbatch gives "
+        "one, where vLLM needs one for each of its ten processes (its page on optimization). All first tokens come "
+        "when all prompts are done, and steps take 14 ms that take 8 on the same devices in other rows. It is neither "
+        "lengths nor formats, which were read anew"
+    ),
+    "TRT20": (
+        "13 rows of Llama 4 (the others: 8 %), +10 to +203 %: under this release layers of local attention hold whole "
+        "contexts and decode over them (TensorRT-LLM, features/long-sequence.md), and batches between the recorded "
+        "sizes 1024, 2048 and 4096 run padded or without a graph; neither was measured"
+    ),
+    "LLAMACPP": (
+        "prompts: weights are unpacked to 16 bits, factors cast from 32 bits and results back by kernels of their own "
+        "(ggml_cuda_op_mul_mat_cublas of ggml-cuda.cu), 2.6 bytes a weight and 6 an element, by an estimate two fifths "
+        "of what is missing on A100s; not modelled, and no calibration row has such kernels"
+    ),
+    "VULTR": (
+        "one model of 3 to 15 ms a step: later tokens 6 to 16 % too fast, but at 32 and 400 in flight, which lie "
+        "outside their neighbours; first tokens take 0.06 to 1 s more, which was not explained"
+    ),
     "serving ttft": "how a server orders and batches what waits; a client's bursts; servers that compile meanwhile",
     "serving tpot": "layouts of experts that a row does not tell; drafts",
 }

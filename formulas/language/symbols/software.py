@@ -56,6 +56,13 @@ expert_cast_operations = add(
     ONE,
     ZERO_UP,
 )
+exchange_overlap = add(
+    "efficiency",
+    "exchange_overlap",
+    r"\phi_x",
+    "Part of the transfers of experts that runs beside the pass of another micro-batch, where passes are whole.",
+    domain=FRACTION,
+)
 scatter_latency = add(
     "efficiency",
     "scatter_latency",
