@@ -205,6 +205,11 @@ AFTER_ERRORS = (
         "partition_parameters.py of DeepSpeed in early 2021, _allgather_param",
     ),
     (
+        "FasterTransformer's GB are GiB in use of the device; CUDA's context of 2022 (1573 MiB), also in BLOOM's rows",
+        "FTGPT memory 39.3 to 20.6 %, BIGSCI memory 13.7 to 11.7 %",
+        "print_mem_usage of its cuda_utils.h; chronicles-prequel.md",
+    ),
+    (
         "zero bubble's peak of memory is what PyTorch had allocated",
         "ZEROBUB memory 17.9 to 4.9 %",
         "training.py of its repository reports memory by report_memory alone; which of its figures is not said",

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .drawing import colour_of
+from ..pictures.style import colour_of
 from .spelling import percent, spell
 
 if TYPE_CHECKING:
