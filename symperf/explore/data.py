@@ -65,7 +65,8 @@ def page_data(
     """
     texts = Texts()
     made = [_Packed(kind, systems, texts).data() for kind in kinds]
-    named = {name for kind in made for calls in kind["calls"] for name, _ in calls}
+    known = list(texts.places)
+    named = {known[place] for kind in made for calls in kind["calls"] for place in calls[::2]}
     return {
         "version": VERSION,
         "constants": constants_version(),
@@ -127,7 +128,7 @@ class _Packed:
             "cases": cases,
             "structures": structures,
             "rules": rules,
-            "calls": [list(calls) for calls in self.calls],
+            "calls": [[self.texts.place(text) for pair in calls for text in pair] for calls in self.calls],
             "derived": dict(self.given),
             "symbols": [self._symbol(name) for name in symbols],
             "pool": self.pool.packed(),

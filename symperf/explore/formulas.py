@@ -109,7 +109,7 @@ def told_formula(formula: Formula) -> dict[str, Any]:
 
 
 def tree_of(markup: str) -> list[Any]:
-    """MathML as names, attributes and children; a page makes elements of them, and reads no markup."""
+    """MathML as [name, attributes if any, child, ...]; a page makes elements of it, and reads no markup."""
     return _tree(ElementTree.fromstring(markup))  # MathML of ours  # nosec B314
 
 
@@ -119,4 +119,4 @@ def _tree(element: ElementTree.Element) -> list[Any]:
         children.append(_tree(child))
         if child.tail:
             children.append(child.tail)
-    return [element.tag.removeprefix(_SPACE), dict(element.attrib), children]
+    return [element.tag.removeprefix(_SPACE), *([dict(element.attrib)] if element.attrib else []), *children]

@@ -2,7 +2,7 @@
 import { el, math, table } from "./dom.js";
 import { partOf } from "./model.js";
 import { CODES, slopes, UNARY_CODES } from "./tape.js";
-import { percent, plain, scaled, words } from "./units.js";
+import { plain, scaled, words } from "./units.js";
 
 let formulas = {}, equations = [], book = "", copy = () => {};
 export function readBook(data, copied) { ({ formulas, equations, book = "" } = data); copy = copied; }
@@ -36,6 +36,9 @@ export function answerForm(kind, told, name, title) {
   return [shown.latex ? el("h3", {}, title) : null, equation(shown, title), copied(shown.latex, title), ...formulasOf(kind.calls[calls])];
 }
 
+const LONGEST = 120;
+const short = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text);
+
 // The symbols that a value reads, with how strongly it follows each: at zero another branch of a maximum is in force.
 export function behind(kind, told, position, title) {
   const own = partOf(kind, told.inputs.structure), { tape } = own, at = tape.place[position], { values } = told;
@@ -60,15 +63,15 @@ export function behind(kind, told, position, title) {
   rows.sort((one, other) => Math.abs(other.follows) - Math.abs(one.follows) || (one.symbol.name < other.symbol.name ? -1 : 1));
   const idle = rows.filter(({ follows }) => Math.abs(follows) < 5e-5), live = rows.filter(({ follows }) => Math.abs(follows) >= 5e-5);
   const source = ({ symbol, place }) => (told.inputs.moved.has(symbol.name) ? "moved here" : kind.texts[told.inputs.sources[place]]);
-  const line = (row) => [row.symbol.name, scaled(told.inputs.values[row.place], row.symbol.unit), row.follows.toFixed(3), row.symbol.sentence, source(row)];
+  const line = (row) => [row.symbol.name, scaled(told.inputs.values[row.place], row.symbol.unit), row.follows.toFixed(3), row.symbol.sentence, short(source(row))];
   return el("div", {},
     el("h3", {}, `What ${title} follows now`), el("p", {}, "Branch in force: ", live.length === 0 ? "a number that no symbol moves" : `it follows ${live.slice(0, 4).map(({ symbol }) => words(symbol.name)).join(", ")}`,
       idle.length ? `; of ${idle.length} other symbols it reads, none moves it now. ` : ". ",
-      branches ? `${branches} maxima and minima decide it; the nearest other branch is at ${percent(nearest)} of the one in force.` : "No maximum decides it."),
+      branches ? `${branches} maxima and minima decide it; the nearest other branch is at ${Number((100 * nearest).toPrecision(5))} % of the one in force.` : "No maximum decides it.", " An elasticity of 1 means in proportion, -1 inversely. Sources are in full under Symbols."),
     live.length ? el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": `Symbols of ${title}` },
-      table("Symbols that move it; 1 means in proportion, -1 inversely", ["symbol", "value", "elasticity", "meaning", "source"], live.map(line))) : null,
+      table("Symbols that move it", ["symbol", "value", "elasticity", "meaning", "source"], live.map(line))) : null,
     idle.length ? el("details", {}, el("summary", {}, `${idle.length} symbols on branches that are not in force, or that change it in steps`),
-      el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": `Other symbols of ${title}` }, table("They are read and do not move it now", ["symbol", "value", "elasticity", "meaning", "source"], idle.map(line)))) : null);
+      el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": `Other symbols of ${title}` }, table("They do not move it now", ["symbol", "value", "elasticity", "meaning", "source"], idle.map(line)))) : null);
 }
 
 // What is told of one operation: its demand, its bound, its formulas, and the symbols that its time reads.

@@ -8,6 +8,7 @@ export function readKinds(data) {
 
 function readKind(kind, texts) {
   const tape = unpack(kind.pool);
+  const calls = kind.calls.map((list) => list.flatMap((place, k) => (k % 2 === 0 ? [[texts[place], texts[list[k + 1]]]] : [])));
   const number = new Map(kind.symbols.map((symbol, place) => [symbol.name, place]));
   const structures = kind.structures.map(({ outputs, terms, stages, answers }) => {
     const found = { outputs: new Map(), terms: [], stages: new Map(), answers: new Map() };
@@ -15,14 +16,14 @@ function readKind(kind, texts) {
     for (let k = 0; k < answers.length; k += 3) found.answers.set(texts[answers[k]], [answers[k + 1], answers[k + 2]]);
     for (let k = 0; k < outputs.length; k += 2) found.outputs.set(texts[outputs[k]], outputs[k + 1]);
     for (let k = 0; k < terms.length; k += 4) {
-      found.terms.push({ path: texts[terms[k]], at: terms[k + 1], idle: terms[k + 2] === 1, summed: terms[k + 2] === 2, calls: kind.calls[terms[k + 3]] });
+      found.terms.push({ path: texts[terms[k]], at: terms[k + 1], idle: terms[k + 2] === 1, summed: terms[k + 2] === 2, calls: calls[terms[k + 3]] });
     }
     return found;
   });
   const rules = part(tape, [...kind.rules.map(([position]) => position), ...Object.values(kind.derived)]);
   const resources = kind.symbols.flatMap(({ name, resource }, place) =>
     (resource ? [{ place, resource, sign: name.includes("_latency") ? 1 : -1 }] : []));
-  return { ...kind, tape, number, structures, ruleTape: rules, resources, texts, parts: new Map(), bases: new Map(), stageTapes: new Map() };
+  return { ...kind, calls, tape, number, structures, ruleTape: rules, resources, texts, parts: new Map(), bases: new Map(), stageTapes: new Map() };
 }
 
 // The configuration that a page begins with.

@@ -107,7 +107,8 @@ export function drawServing(kind, config, told) {
   const moved = kind.numbers.filter(({ name, group }) => group !== "plan" && name !== "batch" && Object.hasOwn(config.numbers, name)).map(({ name }) => words(name));
   where.append(el("p", { class: moved.length ? "bad" : "unit" }, `Requests of ${prompt} + ${generate} tokens that arrive at random, ${plain(replicas)} replica${replicas === 1 ? "" : "s"}, figures as in the data sheet: these points were computed when the page was made. `
     + `${moved.length ? `They do not follow what was moved: ${moved.join(", ")}. ` : ""}symperf serve answers for others.`),
-    el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": "Points of serving" }, table(`At most ${plain(served.capacity * replicas)} requests a second; the limit is ${{ kv_cache: "the cache", chunk: "the prompt tokens of an iteration", max_num_seqs: "the sequences that the software runs" }[served.limit] ?? words(served.limit)}`,
-      ["requests a second", "time to first token", "time per token", "tokens a second and device", "requests in flight"],
+    el("p", {}, `At most ${plain(served.capacity * replicas)} requests a second; the limit is ${{ kv_cache: "the cache", chunk: "the prompt tokens of an iteration", max_num_seqs: "the sequences that the software runs" }[served.limit] ?? words(served.limit)}.`),
+    el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": "Points of serving" }, table("TTFT: time to the first token. TPOT: time of each later one.",
+      ["requests/s", "TTFT", "TPOT", "tokens/s per device", "in flight"],
       served.points.map(([load, ttft, tpot, rate, flying]) => [plain(load * replicas), seconds(ttft), tpot === null ? "–" : seconds(tpot), plain(rate, 4), flying === null ? "–" : plain(flying * replicas)]))));
 }
