@@ -51,7 +51,7 @@ expert_operations = add(
 expert_cast_operations = add(
     "efficiency",
     "expert_cast_operations",
-    r"N_{cast}",
+    r"N_{xcast}",
     "Operations of the host for the cast of one expert's rows before a product in a low precision.",
     ONE,
     ZERO_UP,
