@@ -36,6 +36,7 @@ site: ## the documentation as a site in site/ (pip install -e '.[docs]')
 
 docs: ## write again what pages quote
 	$(PYTHON) docs/refresh.py
+	$(PYTHON) docs/pictures.py
 
 bench: ## the time of one prediction, of start-up and of kernels
 	$(PYTHON) benchmarks/bench_point.py

@@ -50,18 +50,24 @@ def percent(value: float) -> str:
 
 
 def catalogue() -> str:
-    """How much there is."""
+    """How much there is, by what it is more than, so that the paper is not stale at each formula."""
     from symperf.formulas.registry import load
 
     folder = ROOT / "symperf" / "catalogue"
-    counts = {
-        name: len(list((folder / name).glob(f"*.{ending}")))
-        for name, ending in (("models", "json"), ("systems", "toml"))
-    }
+    models, systems = len(list(folder.glob("models/*.json"))), len(list(folder.glob("systems/*.toml")))
     return (
-        f"Version {version()} has {len(load())} formulas, and a catalogue of {counts['models']} models and "
-        f"{counts['systems']} systems in which each number has its source."
+        f"Version {version()} has more than {below(len(load()), 100)} formulas, and a catalogue of more than "
+        f"{below(models, 100)} models and {below(systems, 10)} systems in which each number has its source."
     )
+
+
+def below(count: int, step: int) -> int:
+    """The largest multiple of a step that is smaller.
+
+    >>> below(597, 100), below(600, 100)
+    (500, 500)
+    """
+    return (count - 1) // step * step
 
 
 def version() -> str:

@@ -76,7 +76,7 @@ def zero_1_memory(parameters: Any, shards: Any) -> Any:
     curvature="concave",
 )
 def owners(ranks: Any, num_layers: Any) -> Any:
-    """Replicas that own tensors of L layers and broadcast them one after the other: min(d_z, N_own L).
+    """Replicas that own tensors of L layers and broadcast them one after the other: min(d_z, N_bcast L).
 
     ZeRO-1 may deal tensors as they are, each to the replica that has least so far (InternEvo's HybridZeroOptimizer);
     then gradients are summed on every replica, by all-reduces, and each owner broadcasts what it updated. A broadcast

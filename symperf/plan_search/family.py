@@ -47,8 +47,8 @@ def families(members: Sequence[Member]) -> list[Family]:
         place = of_key.setdefault(structure, len(of_key)) // MOST
         found.setdefault((key, place, id(member.scalars)), Family()).append(member)
     programs = {key: tuple(of_key) for key, of_key in places.items()}
-    for (key, place, _), family in found.items():
-        family.structures = programs[key][place * MOST : (place + 1) * MOST]
+    for (program, place, _), family in found.items():
+        family.structures = programs[program][place * MOST : (place + 1) * MOST]
     return list(found.values())
 
 

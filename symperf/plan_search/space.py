@@ -206,6 +206,7 @@ def combinations(question: SearchQuestion) -> list[Combination]:
     values = question.candidates
     names = [name for name in Plan.names() if name not in question.columns or name == "expert_tp"]
     found: list[Combination] = []
+    with_rows: dict[TableForm, bool] = {}
     for chosen in product(*(values[name] for name in names)):
         fields = dict(zip(names, chosen, strict=True))
         for parts in (False, True):
@@ -213,7 +214,9 @@ def combinations(question: SearchQuestion) -> list[Combination]:
                 continue  # of a whole sequence there is one kind
             interleaved, counted = fields["schedule"] == "interleaved", sum(COUNTED[fields["account_for"]])
             form = TableForm(parts, interleaved, fields["uneven_stages"], counted, fields["expert_tp"])
-            if _has_rows(question, form) and not _needless(question, fields):
+            if form not in with_rows:
+                with_rows[form] = _has_rows(question, form)
+            if with_rows[form] and not _needless(question, fields):
                 found.append(_combination(question, len(found), form, fields))
     return found
 

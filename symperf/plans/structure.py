@@ -57,6 +57,8 @@ OWNED = "owned_tensors"
 """0 unless a run states it; only then ZeRO-1 deals tensors as they are, and sums all gradients on every replica."""
 GATHERED = "gathered_tensors"
 """0 unless a run states it; only then ZeRO-3 gathers tensors one by one, each piece by itself."""
+PAIRED = "exchange_overlap"
+"""0 unless a run states it; only then transfers of experts run beside passes of other micro-batches."""
 SENT = ("dispatch_element_bytes", "combine_element_bytes")
 """Formats of transfers of experts, there and back: that of activations unless a run states them."""
 SPLIT = (*ZERO_BUBBLE, "dualpipe")
@@ -111,6 +113,7 @@ class Structure(HashOnce):
         summed_apart: the run states what kernels move that add gradients to the accumulated ones.
         owned: tensors are dealt to replicas whole (ZeRO-1 of InternEvo).
         gathered_apart: tensors are gathered and reduced one by one, piece by piece (ZeRO-3 of DeepSpeed in 2021).
+        paired: the run states which part of the transfers of experts runs beside another micro-batch; passes are whole.
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run states, some of `SENT`.
         families: of kernels whose constants are known on the system, some of `kernel_constants.TRAINED`.
@@ -159,6 +162,7 @@ class Structure(HashOnce):
     summed_apart: bool = False
     owned: bool = False
     gathered_apart: bool = False
+    paired: bool = False
     rank_order: AnyOrder = "tp-cp-dp-pp"
     in_switch: bool = False
     links: Links = "switch"

@@ -113,19 +113,20 @@ def _shares(found: Sequence[tuple[str, float, str]]) -> list[Line]:
 
 
 def of_serving(serving: Serving) -> list[Line]:
-    """What each load yields, and how long its first token takes."""
-    points = [point for point in serving.curve if point.output_tokens_per_s is not None]
-    most = max((point.output_tokens_per_s or 0.0 for point in points), default=0.0)
-    if not most:
-        return []
+    """What each load yields, and how long its tokens take; in red where a target is missed."""
+    from .picture_serving import curve_of
+
+    points, targets = curve_of(serving), (serving.asked.ttft, serving.asked.tpot)
+    most = max((point.output_tokens_per_s_per_device for point in points), default=0.0)
     found = []
-    for point in points:
-        times = [f"TTFT {seconds(point.ttft_s)}"] if point.ttft_s is not None else []
-        times += [f"TPOT {seconds(point.tpot_s)}"] if point.tpot_s is not None else []
-        tokens = point.output_tokens_per_s or 0.0
-        meets = point.meets(serving.asked.ttft, serving.asked.tpot)
-        told = f"{quantity(tokens, 'token/s'):>14}  {', '.join(times)}"
-        found.append(Line(f"{point.load:.4g} requests/s", tokens / most, told, GREEN if meets else VERMILLION))
+    for point in points if most else ():
+        times = (point.ttft_s, point.tpot_s)
+        named = zip(("TTFT", "TPOT"), times, strict=True)
+        told = [f"{name} {seconds(time)}" for name, time in named if time is not None]
+        late = any(t is not None and w is not None and t > w for t, w in zip(times, targets, strict=True))
+        tokens = point.output_tokens_per_s_per_device
+        words = f"{quantity(tokens, 'token/s'):>14} a device  {', '.join(told)}"
+        found.append(Line(f"{point.load:.4g} requests/s", tokens / most, words, VERMILLION if late else GREEN))
     return found
 
 

@@ -23,6 +23,8 @@ def sheet(run: InferenceRun) -> Sheet:
         roofline(f"{name}: larger marks take more time", run, points(rows)) for name, rows in phases.items()
     ]
     below = [time_bars(name, rows, run.value(name)) for name, rows in phases.items()]
+    if run.encoding is not None:
+        below.append(time_bars("encoder", rows_of(run, "encoder"), run.encoding.time_s))
     work = f"batch {run.work.batch}, {run.work.prompt} tokens in, {run.work.generate} out"
     return Sheet(title_of(run, work), [*above, *below], columns=len(names))
 

@@ -10,10 +10,9 @@ from ..pictures.curves import Curves, Series
 from ..pictures.figure import Sheet
 
 if TYPE_CHECKING:
-    from ..serve.point import LoadPoint
     from ..serve.serving import Serving
 
-ACROSS = "output tokens a second, all devices"
+ACROSS = "output tokens a second and device"
 LATENCIES = {
     "ttft_s": ("time to the first token", "TTFT (s)"),
     "tpot_s": ("time of a later token", "TPOT (s)"),
@@ -27,10 +26,11 @@ def sheet(serving: Serving) -> Sheet:
     Raises:
         NoAnswerError: nothing is served in a steady state.
     """
-    points = [point for point in serving.curve if point.output_tokens_per_s is not None]
+    points = curve_of(serving)
     if not points:
         raise NoAnswerError("plot: there is no steady state, so no curve of throughput and latency")
-    asked, answer = serving.asked, serving.answer
+    apart, asked = serving.apart, serving.asked
+    answer = serving.answer if apart is None else apart.answer
     targets = {"ttft_s": asked.ttft, "tpot_s": asked.tpot}
     charts = []
     for name, (title, label) in LATENCIES.items():
@@ -43,19 +43,25 @@ def sheet(serving: Serving) -> Sheet:
         wanted = targets[name]
         heights = [] if wanted is None else [(f"target {wanted:g} s", wanted)]
         charts.append(Curves(title, ACROSS, label, series, heights=heights))
-    run = serving.run
+    run, devices = serving.run, serving.plan.devices if apart is None else apart.devices
     title = (
-        f"{run.model.name} on {serving.plan.devices} x {run.system.title}, {run.stack.name}: "
+        f"{run.model.name} on {devices} x {run.system.title}, {run.stack.name}: "
         f"{asked.prompt} tokens in, {asked.generate} out"
     )
     return Sheet(title, charts)
 
 
-def _series(title: str, points: list[LoadPoint], name: str) -> Series:
+def curve_of(serving: Serving) -> list[Any]:
+    """The loads that are served in a steady state: by one kind of replica, or by two pools together."""
+    points = serving.curve if serving.apart is None else serving.apart.curve
+    return [point for point in points if point.output_tokens_per_s_per_device is not None]
+
+
+def _series(title: str, points: list[Any], name: str) -> Series:
     found: list[tuple[Any, Any, Any]] = [
-        (point.output_tokens_per_s, value, f"{point.load:.3g}/s")
+        (point.output_tokens_per_s_per_device, value, f"{point.load:.3g}/s")
         for point in points
-        if point.output_tokens_per_s is not None and (value := getattr(point, name)) is not None
+        if point.output_tokens_per_s_per_device is not None and (value := getattr(point, name)) is not None
     ]
     x, y, names = ([each[k] for each in found] for k in (0, 1, 2))
     return Series(title, x, y, names=names)

@@ -81,6 +81,7 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "routing_operations": (0.0, "none assumed; a profile of a software states them (--stack)"),
     "expert_operations": (0.0, "none assumed: one launch for all experts"),
     "expert_cast_operations": (0.0, "none assumed: one launch for all experts"),
+    "exchange_overlap": (0.0, "transfers of experts run beside no other micro-batch"),
     "scatter_latency": (0.0, "tokens are sorted and summed by fused kernels, without atomic additions"),
     "gradient_sum_bytes": (0.0, "the product of a gradient adds it: --gradient-accumulation-fusion of Megatron-LM"),
     "owned_tensors": (0.0, "ZeRO deals equal shards of all weights"),

@@ -26,7 +26,7 @@ KINDS = {
 NEAR = 0.1
 """Part within which the grey band lies."""
 LISTED = 22
-"""Families in a column of the legend."""
+"""Families of a chart that its legend names, those with the most rows."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class Agreement:
 
     def draw(self, axes: Any) -> None:
         """Draw into axes of matplotlib."""
+        from matplotlib.lines import Line2D
+
         for number, family in enumerate(self.families):
             own = [row for row in self.rows if row.source == family]
             if not own:
@@ -72,10 +74,16 @@ class Agreement:
         axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
         prefixed(axes.xaxis, "measured")
         prefixed(axes.yaxis, "predicted")
-        count = len(axes.get_legend_handles_labels()[1])
+        handles, labels = axes.get_legend_handles_labels()
+        if len(labels) > LISTED:
+            sizes = [len(handle.get_xdata()) for handle in handles]
+            kept = sorted(sorted(range(len(labels)), key=lambda k: -sizes[k])[:LISTED])
+            more = sum(sizes) - sum(sizes[k] for k in kept)
+            handles = [*(handles[k] for k in kept), Line2D([], [], linestyle="")]
+            labels = [*(labels[k] for k in kept), f"{len(labels) - LISTED} others ({more})"]
         axes.legend(
-            fontsize=6.5, loc="center left", bbox_to_anchor=(1.0, 0.5), ncol=-(-count // LISTED), handletextpad=0.1,
-            columnspacing=0.8, labelspacing=0.3,
+            handles, labels, fontsize=6.5, loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.1,
+            labelspacing=0.3,
         )  # fmt: skip
 
     def finish(self, axes: Any) -> None:

@@ -81,11 +81,19 @@ def test_an_inference(drawn: Any) -> None:
 def test_a_serving_system(drawn: Any) -> None:
     told, (first, later) = (lambda pair: (pair[0], pair[1].values()))(drawn(SERVE))
     for key, rows in (("ttft_s", first), ("tpot_s", later)):
-        curve = [(each["output_tokens_per_s"], each[key]) for each in told["curve"] if each[key] is not None]
+        curve = [(each["output_tokens_per_s_per_device"], each[key]) for each in told["curve"] if each[key] is not None]
         drawn_ = [(float(x), float(y)) for name, x, y in rows if name.startswith("loads")]
         assert drawn_ == curve
         assert len(curve) > 4
         assert [float(y) for name, _, y in rows if name.startswith("the answer")] == [told[key]]
+
+
+def test_two_pools(drawn: Any) -> None:
+    told, found = drawn([*SERVE, "--prefill", "plan: tp=2"])
+    rows = next(iter(found.values()))
+    curve = [(each["output_tokens_per_s_per_device"], each["ttft_s"]) for each in told["pools"]["curve"]]
+    assert [(float(x), float(y)) for name, x, y in rows if name.startswith("loads")] == curve
+    assert len(curve) > 4
 
 
 def test_a_search(drawn: Any) -> None:

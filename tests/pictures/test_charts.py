@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from symperf.pictures.curves import Curves, Series
 from symperf.pictures.figure import Sheet, picture
 from symperf.pictures.roofline import Point, Roofline
 from symperf.pictures.style import plain
+from symperf.validation.plot import LISTED
+from symperf.validation.plot import sheet as agreement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +54,22 @@ def sheet(count: int, name: str) -> Sheet:
 def test_no_text_covers_another_or_is_cut_off(count: int, name: str) -> None:
     figure = picture(sheet(count, name), command=f"symperf train '{name}' --set x=1 " * 4)
     assert faults(figure) == []
+
+
+def test_many_families_have_room() -> None:
+    """The legend names those with the most rows, and how many others there are."""
+    rows = [
+        SimpleNamespace(source=f"{LONG} {k}", case="", quantity="time_s", measured=1.0 + n, predicted=1.1 + n)
+        for k in range(70)
+        for n in range(1 + k % 9)
+    ]
+    figure = picture(agreement(rows))
+    assert faults(figure) == []
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert len(labels) == LISTED + 1
+    counts = [int(re.findall(r"\((\d+)\)$", label)[0]) for label in labels]
+    assert sum(counts) == len(rows)
+    assert labels[-1].startswith(f"{70 - LISTED} others")
 
 
 def test_a_fault_is_found() -> None:

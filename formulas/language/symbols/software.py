@@ -51,10 +51,17 @@ expert_operations = add(
 expert_cast_operations = add(
     "efficiency",
     "expert_cast_operations",
-    r"N_{cast}",
+    r"N_{xcast}",
     "Operations of the host for the cast of one expert's rows before a product in a low precision.",
     ONE,
     ZERO_UP,
+)
+exchange_overlap = add(
+    "efficiency",
+    "exchange_overlap",
+    r"\phi_x",
+    "Part of the transfers of experts that runs beside the pass of another micro-batch, where passes are whole.",
+    domain=FRACTION,
 )
 scatter_latency = add(
     "efficiency",
@@ -78,7 +85,7 @@ gradient_sum_bytes = add(
 owned_tensors = add(
     "efficiency",
     "owned_tensors",
-    r"N_{own}",
+    r"N_{bcast}",
     "Tensors of a layer that have one owner each among the replicas, who updates them and broadcasts them.",
     ONE,
     ZERO_UP,

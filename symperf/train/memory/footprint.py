@@ -25,11 +25,11 @@ from ...formulas.memory import stage_memory as each
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
+from ...operations.reads import changed, remembered
 from ...operations.shapes import Shapes
 from ...operations.vocabulary import pad_vocabulary
 from ...plans.gradients import gradients_of
 from ...plans.offloaded_inputs import inputs_of
-from ...plans.reads import changed, remembered
 from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
 from . import device_counts as device

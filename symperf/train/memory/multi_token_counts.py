@@ -30,9 +30,9 @@ from ...formulas.memory import parameters as par
 from ...formulas.memory import saved_activations as saved
 from ...formulas.memory import stage_memory as each
 from ...models import layer_counts as layers
+from ...operations.reads import changed
 from ...operations.shapes import Shapes
 from ...plans.gradients import gradients_of, module_frozen
-from ...plans.reads import changed
 from . import device_counts as device
 from .end_activations import embedding_kept, head_kept
 from .saved_activations import layer_activations, read_kept

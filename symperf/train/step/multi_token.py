@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulas.kernels import elementwise as ew
 from ...formulas.language.symbols import activation_bytes, hidden_size, num_multi_token_layers, num_streams, tp
+from ...operations.reads import changed
 from ...operations.schedule import Repeat, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
-from ...plans.reads import changed
 from ..layers import streams
 from ..layers.transformer import Decoder
 from ..memory.multi_token_counts import recomputes

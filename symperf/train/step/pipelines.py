@@ -11,9 +11,9 @@ from ...formulas.language.formula import is_memoizing
 from ...formulas.language.symbols import overlap_dp, pp
 from ...formulas.parallel import dual_pipe as dual
 from ...formulas.parallel import zero_bubble as zb
+from ...operations.reads import remembered
 from ...operations.schedule import Idle, Overlap, Repeat, Scheduled, part
 from ...operations.schedule import sequence as in_sequence
-from ...plans.reads import remembered
 from .host_offload import with_gradients
 from .passes import of_weights, pair_passes
 from .unequal_stages import split_unequal_stages

@@ -28,10 +28,10 @@ from ...operations.groups import (
     Group,
     pipeline_group,
 )
+from ...operations.reads import changed, remembered
 from ...operations.schedule import ZERO, Ends, Node, Op, Overlap, Repeat, Sequence, part
 from ...operations.schedule import sequence as in_sequence
 from ...plans.gradients import gradients_of
-from ...plans.reads import changed, remembered
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
 from ..memory.host_memory import moves_activations
@@ -47,7 +47,7 @@ from .low_precision import Lowered
 from .multi_token import MultiToken
 from .optimizer_step import Update
 from .overheads import beside_launches, launches_of, with_overheads
-from .passes import of_logits
+from .passes import beside_other_pass, of_logits
 from .pipelines import BUBBLE as BUBBLE
 from .pipelines import Pipeline, pipeline_of, split_schedule, whole_passes
 from .trained import TrainedPasses
@@ -186,12 +186,14 @@ class TrainingStep:
         sends = self.sends if sends is None else sends
         all_layers = Max(1, layers_of(num_layers)) if self.structure.told_apart else None
         forwards: list[tuple[Node, Any]] = [(node, layers_of(count)) for node, _, count in self.own_layers[0]]
-        forward = self.stage(forwards, "forward", sends)
+        forward: Node = self.stage(forwards, "forward", sends)
         again: list[tuple[Node, Any]] = [
             (node, num_recomputed_layers * (layers_of(count) / all_layers if all_layers else count / num_layers))
             for node, count in self.own_layers[1]
         ]
-        backward = self.stage(again + self.backward_layers(layers_of), "backward", sends)
+        backward: Node = self.stage(again + self.backward_layers(layers_of), "backward", sends)
+        if self.structure.paired:
+            forward, backward = beside_other_pass(forward), beside_other_pass(backward)
         forward_node: Node = self.sharded("forward", forward) if shards else forward
         backward_node: Node = self.sharded("backward", backward) if shards else backward
         if self.structure.splits:

@@ -18,7 +18,7 @@ from ..formulas.language.formula import is_memoizing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .structure import Structure
+    from ..plans.structure import Structure
 
 Made = TypeVar("Made")
 MOST = 20_000
