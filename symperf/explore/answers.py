@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from ..plans.structure import Structure
 
+LARGEST = 500
+"""Nodes of an expression that is set at all: setting one of ten thousand takes half a minute."""
 LONGEST = 1500
 """Characters of LaTeX of an equation that a page shows; longer ones are told by the formulas that they call."""
 PAGE = Spacing(line=42.0, step=1.0)
@@ -83,11 +86,14 @@ def _read(structure: Structure | InferenceStructure) -> dict[str, Answer]:
 
 
 def _answer(form: Any) -> Answer:
+    import sympy
+
     from ..derive.writing import latex_notation, unicode_notation
 
-    notation = latex_notation()
-    calls = calls_of(form)
-    if any(symbol.name.startswith("path/") for symbol in form.free_symbols) or len(notation.box(form).text) > LONGEST:
+    notation, calls = latex_notation(), calls_of(form)
+    nodes = sum(1 for _ in itertools.islice(sympy.preorder_traversal(form), LARGEST + 1))
+    timed = any(symbol.name.startswith("path/") for symbol in form.free_symbols)
+    if timed or nodes > LARGEST or len(notation.box(form).text) > LONGEST:
         return Answer(calls=calls)
     rows = lay_out(form, notation.glyph("Q"), notation, PAGE, MARKS)
     letters = unicode_notation()
