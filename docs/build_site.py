@@ -54,6 +54,7 @@ def make(pages: Path) -> list[Any]:
     """
     import book_pages
     import gallery
+    import notebooks
     import reference
 
     from symperf.cli import main as symperf
@@ -62,11 +63,13 @@ def make(pages: Path) -> list[Any]:
     chapters = book_pages.write(pages)
     made = {f"{book_pages.FOLDER}/{path.name}" for path in (pages / book_pages.FOLDER).glob("*.md")}
     references = reference.python_pages() | {"reference/command-line.md": reference.command_line()}
+    made |= {f"{notebooks.FOLDER}/{name}.md" for name in notebooks.names()}
     stage.stage(pages, made | set(references))
     for name, text in references.items():
         (pages / name).parent.mkdir(parents=True, exist_ok=True)
         (pages / name).write_text(text, encoding="utf-8")
     gallery.draw(pages / "gallery.md")
+    runs = notebooks.write(pages)
     (pages / LIVE).parent.mkdir()
     with contextlib.redirect_stdout(None):
         code = symperf([*EXPLORED, "-o", str(pages / LIVE)])
@@ -78,6 +81,8 @@ def make(pages: Path) -> list[Any]:
         shutil.copyfile(HERE / name, pages / Path(name).name)
     nav = settings["nav"]
     for entry in nav:
+        if "Tutorials" in entry:
+            entry["Tutorials"][-1] = {"Notebooks": ["notebooks/README.md", *runs]}
         if "Formulas" in entry:
             entry["Formulas"] += chapters
         if "Reference" in entry:

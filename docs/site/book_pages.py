@@ -19,6 +19,9 @@ FIRST = "index.html"
 MAIN = re.compile(r"<main>(.*)</main>", re.DOTALL)
 AROUND = re.compile(r'<p class="around">.*?</p>', re.DOTALL)
 HEADING = re.compile(r'<h([1-4]) id="([^"]+)">(.*?)</h\1>', re.DOTALL)
+LISTS = ("symbols", "sources")
+LOW = "---\nsearch:\n  boost: 0.2\n---\n\n"
+"""Before the title of a page that names everything: a search has it last."""
 TAG = re.compile(r"<[^>]+>")
 UNSEARCHED = (
     ('<div class="equation"', '<div data-search-exclude class="equation"'),
@@ -59,7 +62,8 @@ def write(folder: Path) -> list[Any]:
     (folder / FOLDER).mkdir(parents=True)
     nav = []
     for page, (title, content) in chapters().items():
-        (folder / page).write_text(f"# {title}\n", encoding="utf-8")
+        weight = LOW if Path(page).stem in LISTS else ""
+        (folder / page).write_text(f"{weight}# {title}\n", encoding="utf-8")
         (folder / page).with_suffix(".part").write_text(content, encoding="utf-8")
         nav.append({title: page})
     return nav

@@ -22,7 +22,7 @@ TOP = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "SE
 """Pages at the top of the tree, with their names in the site."""
 HOME = "README.md"
 """What a link to it leads to is the start page, which says the same in other words."""
-PLAIN = {".csv", ".svg", ".png", ".ipynb", ".py", ".toml"}
+PLAIN = {".csv", ".svg", ".png", ".py", ".toml"}
 """Files of `docs/` that a page may take along."""
 LINK = re.compile(r"(?<!`)\[(?P<text>(?:[^\[\]]|\[[^\]]*\]|!\[[^\]]*\]\([^)]*\))*)\]\((?P<target>[^()\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -88,8 +88,8 @@ def staged(path: Path, page: str, homes: dict[Path, str], made: set[str]) -> tup
         if found in homes:
             way = os.path.relpath(homes[found], here).replace(os.sep, "/")
             return f"[{text}]({way}{mark}{place})"
-        if inside in made:
-            return f"[{text}]({target})"
+        if inside in made or inside.removesuffix(".ipynb") + ".md" in made:
+            return f"[{text}]({target.replace('.ipynb', '.md')})"
         if not found.exists():
             raise SiteError(f"{path.relative_to(ROOT)}: a link leads to {target}, which is not there")
         if found.is_relative_to(DOCS) and found.suffix in PLAIN:

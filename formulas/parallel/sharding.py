@@ -76,12 +76,12 @@ def zero_1_memory(parameters: Any, shards: Any) -> Any:
     curvature="concave",
 )
 def owners(ranks: Any, num_layers: Any) -> Any:
-    """Replicas that own tensors of L layers and broadcast them one after the other: min(d_z, N_own L).
+    """Replicas that own tensors of L layers and broadcast them one after the other: min(d_z, N_bcast L).
 
     ZeRO-1 may deal tensors as they are, each to the replica that has least so far (InternEvo's HybridZeroOptimizer);
     then gradients are summed on every replica, by all-reduces, and each owner broadcasts what it updated. A broadcast
-    down a chain of q ranks takes as long as an all-gather of as many bytes around a ring: q - 1 hops, and each link
-    carries all bytes (`ring_broadcast_time`, `ring_all_gather_time`).
+    down a chain of q ranks takes as long as an all-gather of as many bytes around a ring (q - 1 hops, and each link
+    carries all bytes: `ring_broadcast_time`, `ring_all_gather_time`), and the time to fill the chain.
 
     Assumes: tensors outside of layers have owners who own others too; owners' parts are equal.
 

@@ -59,6 +59,7 @@ def draw_regions(phase: Phase, axes: Any) -> None:
         cmap=ListedColormap(colours),
         norm=BoundaryNorm(np.arange(len(colours) + 1) - 1.5, len(colours)),
         shading="nearest",
+        rasterized=True,  # thousands of cells are one small image in a file of vectors
         alpha=0.85,
     )
     for curve in phase.boundaries:

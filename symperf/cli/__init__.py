@@ -35,7 +35,7 @@ def _run(arguments: list[str]) -> int:
 
     try:
         options = parse(arguments)
-        begin(options.verb, options.width)
+        begin(options.verb, options.width, arguments)
         status = int(options.run(options))
         tell_cache_fault()
         return status

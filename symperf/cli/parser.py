@@ -56,7 +56,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     options, rest = parser.parse_known_args(arguments)
     if rest:
         raise InputError(f"{options.verb}: unknown argument {quote(rest[0])}")
-    options.words = tuple(arguments)
     options.given = _given(arguments, verbs[options.verb])
     return options
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
 from ..common.outputs import check_file
-from .output import can_print, console, is_terminal
+from .output import can_print, console, given_words, is_terminal
 
 if TYPE_CHECKING:
     import argparse
@@ -53,18 +53,17 @@ def write_plot(options: argparse.Namespace, build: Callable[[], Drawable | Sheet
         return
     from ..pictures.figure import picture
 
-    picture(build(), options.plot, command_of(options))
+    picture(build(), options.plot, command_of(given_words()))
 
 
-def command_of(options: argparse.Namespace) -> str:
-    """The command line that was given, without the file of the picture.
+def command_of(words: Sequence[str]) -> str:
+    """The command line of some words, without the file of the picture.
 
-    >>> from argparse import Namespace
-    >>> command_of(Namespace(words=("train", "a b", "--plot", "x.svg", "--tp=8", "--plot=y.svg")))
+    >>> command_of(("train", "a b", "--plot", "x.svg", "--tp=8", "--plot=y.svg"))
     "symperf train 'a b' --tp=8"
     """
     kept, skipped = ["symperf"], False
-    for word in options.words:
+    for word in words:
         if skipped or word == "--plot" or word.startswith("--plot="):
             skipped = word == "--plot" and not skipped
             continue

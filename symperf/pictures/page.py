@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from .charts import Numbers
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""No script, no image and no font from anywhere; of styles those inside the page."""
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""No script, no image and no font from anywhere; styles and images those inside the page."""
 STYLES = """\
 body { font: 15px/1.45 system-ui, sans-serif; margin: 1.5rem auto; max-width: 64rem; padding: 0 1rem; color: #1a1a1a;
   background: #ffffff; }

@@ -123,7 +123,7 @@ def shorten(text: str, most: int = 36) -> str:
     """A text of so many characters at most: of a longer one the longest part of the path loses its middle, or all.
 
     >>> shorten("layer/latent_attention/output", 24), shorten("a long name", 8)
-    ('layer/latent…tion/output', 'a lo…ame')
+    ('layer/laten…ntion/output', 'a lo…ame')
     """
     text = plain(text).replace("\n", " ")
     if len(text) <= most:

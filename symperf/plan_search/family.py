@@ -38,8 +38,8 @@ class Family(list["Member"]):
 
 def families(members: Sequence[Member]) -> list[Family]:
     """The members by program, and by the numbers that are bound to their symbols, in the order of the search."""
-    places: dict[Hashable, dict[Structure, int]] = {}
-    found: dict[tuple[Hashable, int, int], Family] = {}
+    places: dict[tuple[Hashable, ...], dict[Structure, int]] = {}
+    found: dict[tuple[tuple[Hashable, ...], int, int], Family] = {}
     for member in members:
         structure = member.structure
         key = tuple(getattr(structure, name) for name in APART)

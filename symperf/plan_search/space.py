@@ -122,12 +122,11 @@ class SearchQuestion:
         """What the profile chooses for fields that are not searched."""
         if self.stack is None:
             return {}
-        plan, known = Software.load(self.stack).plan, self.software.values
+        plan, software = Software.load(self.stack).plan, self.software
         return {
             name: (each.value,)
             for name, each in plan.items()
-            if not (FIELDS[name].searched or name in DEGREES or name == "expert_tp")
-            and (name not in known or each.value in known[name])
+            if not (FIELDS[name].searched or name in DEGREES or name == "expert_tp") and software.runs(name, each.value)
         }
 
     @cached_property

@@ -47,6 +47,8 @@ HOSTED = ("weights", "cache", "experts")
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
 STATED = ("host_latency", "host_collective_latency", "overhead_latency", "jitter")
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
+WAITED = "host_wait"
+"""0 unless a run states it; only then passes wait for launches that do not run ahead."""
 SCATTERED = "scatter_latency"
 """0 unless a run states it; only then tokens of experts are sorted and summed by atomic additions."""
 SUMMED = "gradient_sum_bytes"
@@ -55,6 +57,8 @@ OWNED = "owned_tensors"
 """0 unless a run states it; only then ZeRO-1 deals tensors as they are, and sums all gradients on every replica."""
 GATHERED = "gathered_tensors"
 """0 unless a run states it; only then ZeRO-3 gathers tensors one by one, each piece by itself."""
+PAIRED = "exchange_overlap"
+"""0 unless a run states it; only then transfers of experts run beside passes of other micro-batches."""
 SENT = ("dispatch_element_bytes", "combine_element_bytes")
 """Formats of transfers of experts, there and back: that of activations unless a run states them."""
 SPLIT = (*ZERO_BUBBLE, "dualpipe")
@@ -104,10 +108,12 @@ class Structure(HashOnce):
         some_layers: full recomputation is of a given number of layers of each stage only.
         offload: what the host keeps, some of `OFFLOADS`.
         overheads: the run states what launches by the host, other software or stragglers add.
+        waits_for_launches: the run states how far its host runs ahead.
         scattered: the run states what an element takes that is added atomically to its place.
         summed_apart: the run states what kernels move that add gradients to the accumulated ones.
         owned: tensors are dealt to replicas whole (ZeRO-1 of InternEvo).
         gathered_apart: tensors are gathered and reduced one by one, piece by piece (ZeRO-3 of DeepSpeed in 2021).
+        paired: the run states which part of the transfers of experts runs beside another micro-batch; passes are whole.
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run states, some of `SENT`.
         families: of kernels whose constants are known on the system, some of `kernel_constants.TRAINED`.
@@ -151,10 +157,12 @@ class Structure(HashOnce):
     some_layers: bool = False
     offload: tuple[str, ...] = ()
     overheads: bool = False
+    waits_for_launches: bool = False
     scattered: bool = False
     summed_apart: bool = False
     owned: bool = False
     gathered_apart: bool = False
+    paired: bool = False
     rank_order: AnyOrder = "tp-cp-dp-pp"
     in_switch: bool = False
     links: Links = "switch"

@@ -20,7 +20,6 @@ GROUPINGS: Final = ("family", "device", "format", "class", "software", "size", "
 """What `symperf validate --by` takes."""
 SIZES: Final = ((0.0, "under 2B"), (2e9, "2B to 20B"), (2e10, "20B to 100B"), (1e11, "100B and more"))
 """Least parameters of a class of sizes, and its name."""
-BLACKWELL: Final = ("b200-sxm", "b300-sxm", "gb200-nvl72", "gb300-nvl72", "rtx-pro-6000", "rtx-5090", "dgx-spark")
 RECURRENT: Final = ("linear_attention", "lightning_attention")
 """Mixers that are called attention and keep a state."""
 UNTOLD: Final = "not told"
@@ -48,7 +47,7 @@ def labels_of(case: Case, run: BaseRun) -> dict[str, str]:
         "software": _RELEASE.sub("", software) if not serves else software,
         "size": size_class(run.value("parameters") if "parameters" in run.compiled.program.outputs else 0.0),
         "year": year_of(case.source, case.labels.get("framework", "")),
-        "judged": judged_as(case.source, routed=routed, device=device, serves=serves),
+        "judged": judged_as(case.source, routed=routed, generation=run.system.generation, serves=serves),
     }
     found |= layout_labels(case, run)
     return {**case.labels, **{name: value or UNTOLD for name, value in found.items()}}
@@ -90,18 +89,18 @@ def shape_of(model: Model) -> str:
     return f"{zlib.crc32(repr(sorted(model.sizes.items())).encode()):08x}"
 
 
-def judged_as(source: str, *, routed: bool, device: str, serves: bool) -> str:
+def judged_as(source: str, *, routed: bool, generation: str, serves: bool) -> str:
     """The subject by whose aim a row is judged, one of the keys of `aim` in judged.toml.
 
-    >>> judged_as("DGXC", routed=True, device="h100-sxm", serves=False)
+    >>> judged_as("DGXC", routed=True, generation="", serves=False)
     'mixtures'
     """
     if source.endswith(" memory"):
         return "memory"
     if source.startswith("serving "):
         return "serving"
-    if device in BLACKWELL:
-        return "blackwell"
+    if generation.casefold() in judged()["aim"]:
+        return generation.casefold()
     if serves:
         return "inference"
     return "mixtures" if routed else "training"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import symperf as sf
+from support.effort import NIGHTLY
 from symperf.codegen.interpret import arrays
 from symperf.codegen.interpret import run as interpret
 from symperf.common.errors import InputError
@@ -24,7 +25,8 @@ FACTORS = np.array([1.0, 1.01, 1.3, 2.0, 7.0, 100.0])
 ROUNDING = 1e-12
 TRAINED = ("time", "memory")
 SERVED = ("time", "prefill", "decode", "memory")
-MODELS = (
+FEW = ("gpt2", "mixtral-8x7b", "mamba2-2.7b")
+MODELS = FEW if not NIGHTLY else (
     "llama-2-7b", "llama-3.1-70b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b", "gemma-2-27b",
     "mamba2-2.7b", "gpt2", "qwen2.5-vl-7b",
 )  # fmt: skip

@@ -71,6 +71,9 @@ def test_tensors_with_owners_are_summed_on_all_and_broadcast_one_after_the_other
     more = owned["parameters/gather"] - shards["parameters/gather"]
     few = times(step({"owned_tensors": 1.0}, **plan))["parameters/gather"] - shards["parameters/gather"]
     assert more / few == pytest.approx((256 - 1) / (32 - 1))  # 288 tensors have all 256 ranks as owners
+    bound = {name: pair[0] for name, pair in step({"owned_tensors": 9.0}, **plan).bound.items()}
+    up, out = (bound[f"scale_{tier}_bandwidth"] * bound[f"scale_{tier}_efficiency"] for tier in ("up", "out"))
+    assert owned["parameters/gather/fill"] == pytest.approx(256 * 2**22 * (32 * 7 / up + 31 / (8 * out)))
     inside = times(step({"owned_tensors": 9.0}, zero_shards=8, **plan))
     assert inside["parameters/gather"] < shards["parameters/gather"]
     assert inside["gradients/reduce"] == pytest.approx(owned["gradients/reduce"])

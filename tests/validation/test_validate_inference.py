@@ -224,6 +224,15 @@ def test_elements_of_32_bits_move_twice_the_bytes() -> None:
 # --- memory
 
 
+def test_fastertransformer_tells_gib_that_are_in_use_of_the_device() -> None:
+    """print_mem_usage divides by 1024^3 and calls it GB; three models have 1.2 GB beside what is counted, all alike."""
+    rows = [row for row in read(PACKAGED / "memory.csv", tables.columns_of("memory.csv")) if row.family == "FTGPT"]
+    found = {row.id: inference_memory.express(filled(row))[0] for row in rows if row.id in ("FTGPT-001", "FTGPT-029")}
+    assert found["FTGPT-001"].measured == 15.55 * 2**30
+    left = [case.measured - case.read(case.run()) for case in found.values()]
+    assert left == pytest.approx([1.2e9, 1.2e9], rel=0.1)
+
+
 def test_memory_of_an_inference_has_its_lengths_in_the_note() -> None:
     cells = {"id": "MINE-1", "model": "gpt-6.7b", "hw_key": "a100-80gb-sxm", "value": "15.5", "unit": "GB"}
     cells |= {"micro_batch_seqs": "2", "precision": "fp16", "framework": "FasterTransformer", "task": "inference"}

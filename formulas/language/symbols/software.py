@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dimension import BYTE, ONE, SECOND
-from .entry import ZERO_UP, add
+from .entry import FRACTION, POSITIVE, ZERO_UP, add
 
 host_latency = add(
     "efficiency",
@@ -22,6 +22,14 @@ host_collective_latency = add(
     SECOND,
     ZERO_UP,
     "host",
+)
+host_wait = add(
+    "efficiency",
+    "host_wait",
+    r"\psi_h",
+    "Part of the host's work that does not run ahead of the device; 1 where every launch waits for its kernel.",
+    ONE,
+    FRACTION,
 )
 routing_operations = add(
     "efficiency",
@@ -48,6 +56,13 @@ expert_cast_operations = add(
     ONE,
     ZERO_UP,
 )
+exchange_overlap = add(
+    "efficiency",
+    "exchange_overlap",
+    r"\phi_x",
+    "Part of the transfers of experts that runs beside the pass of another micro-batch, where passes are whole.",
+    domain=FRACTION,
+)
 scatter_latency = add(
     "efficiency",
     "scatter_latency",
@@ -70,10 +85,18 @@ gradient_sum_bytes = add(
 owned_tensors = add(
     "efficiency",
     "owned_tensors",
-    r"N_{own}",
+    r"N_{bcast}",
     "Tensors of a layer that have one owner each among the replicas, who updates them and broadcasts them.",
     ONE,
     ZERO_UP,
+)
+broadcast_piece_bytes = add(
+    "format",
+    "broadcast_piece_bytes",
+    "p_{bc}",
+    "Bytes that a rank of a broadcast's chain takes in, on all channels together, before it passes them on.",
+    BYTE,
+    POSITIVE,
 )
 gathered_tensors = add(
     "efficiency",

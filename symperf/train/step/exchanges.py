@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...formulas.collectives import broadcast_fill_time
 from ...formulas.language.atoms import Max, above_one, ceil_div, less_one
 from ...formulas.language.symbols import gathered_tensors, gradient_bytes, hidden_size, num_layers, pp, tp, vocab_size
 from ...formulas.parallel import sharding
@@ -86,8 +87,9 @@ class Exchanges:
         if not self.structure.owned:
             return self.in_pieces(self.kernels.all_gather, path, message, group)
         owners = sharding.owners(group.ranks, num_layers / pp)
-        sent = self.kernels.all_gather(path, message / owners, group)
-        return sent and Repeat(sent, owners)
+        each = message / owners
+        fill = Op(f"{path}/fill", broadcast_fill_time(each, group.inner, group.outer))
+        return Repeat(in_sequence(self.kernels.all_gather(path, each, group), fill), owners)
 
     def in_pieces(self, collective: Collective, path: str, message: Any, group: Group) -> Node | None:
         """One collective for all parameters; or one a tensor, and each rank's piece of it copied by itself."""

@@ -47,7 +47,7 @@ from .low_precision import Lowered
 from .multi_token import MultiToken
 from .optimizer_step import Update
 from .overheads import beside_launches, launches_of, with_overheads
-from .passes import of_logits
+from .passes import beside_other_pass, of_logits
 from .pipelines import BUBBLE as BUBBLE
 from .pipelines import Pipeline, pipeline_of, split_schedule, whole_passes
 from .trained import TrainedPasses
@@ -192,6 +192,8 @@ class TrainingStep:
             for node, count in self.own_layers[1]
         ]
         backward = self.stage(again + self.backward_layers(layers_of), "backward", sends)
+        if self.structure.paired:
+            forward, backward = beside_other_pass(forward), beside_other_pass(backward)
         forward_node: Node = self.sharded("forward", forward) if shards else forward
         backward_node: Node = self.sharded("backward", backward) if shards else backward
         if self.structure.splits:
