@@ -127,12 +127,12 @@ class TrainingStep:
         sends = self.sends if sends is None else sends
         all_layers = Max(1, layers_of(num_layers)) if self.structure.told_apart else None
         forwards: list[tuple[Node, Any]] = [(node, layers_of(count)) for node, _, count in self.each]
-        forward = self.stage(forwards, "forward", sends)
+        forward: Node = self.stage(forwards, "forward", sends)
         again: list[tuple[Node, Any]] = [
             (node, num_recomputed_layers * (layers_of(count) / all_layers if all_layers else count / num_layers))
             for node, count in self.again
         ]
-        backward = self.stage(again + self.backward_layers(layers_of), "backward", sends)
+        backward: Node = self.stage(again + self.backward_layers(layers_of), "backward", sends)
         if self.structure.paired:
             forward, backward = beside_other_pass(forward), beside_other_pass(backward)
         forward_node: Node = self.sharded("forward", forward) if shards else forward
