@@ -26,7 +26,7 @@ def check_timeline(options: argparse.Namespace) -> None:
 
 
 def write_timeline(options: argparse.Namespace, build: Callable[[], Timeline]) -> None:
-    """Write the timeline that is asked for, if one is.
+    """Write the timeline that is asked for, if one is: before the answer, since a command that fails prints nothing.
 
     Raises:
         InputError: it cannot be written, or is too long.

@@ -110,13 +110,26 @@ def write_file(path: str | os.PathLike[str], content: str | bytes | Iterator[str
             stream.flush()
             return
         if target.exists() and not target.is_file():
-            with target.open("wb") as file:
+            with _open_stream(target) as file:
                 file.writelines(parts)
             return
         target = target.resolve()
         if target.exists():
             _check_access(target)
         put_file(target, parts)
+
+
+def _open_stream(target: Path) -> BinaryIO:
+    """A device or a pipe opened for writing; a named pipe that no one reads is refused, and not waited for."""
+    try:
+        handle = os.open(target, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "it is a pipe that no one reads, begin to read it first") from None
+        raise
+    if hasattr(os, "O_NONBLOCK"):
+        os.set_blocking(handle, True)
+    return os.fdopen(handle, "wb")
 
 
 def put_file(target: Path, parts: Iterator[bytes]) -> None:

@@ -48,7 +48,8 @@ def read_trace(path: str | os.PathLike[str]) -> Iterator[Traced]:
     label, before = f"trace: {path}", 0.0
     try:
         if not Path(path).is_file():
-            what = "is a folder" if Path(path).is_dir() else "no such file"
+            there = "is a folder" if Path(path).is_dir() else "is a device or a pipe"
+            what = there if Path(path).exists() else "no such file"
             raise InputError(f"{label}: {what}, expected a file of JSON lines, {EXPECTED}")
         with open_input(path) as lines:
             number = 0

@@ -25,7 +25,7 @@ from .journal import NAME, Journal, digest
 from .record import SweepRecord
 from .sinks import Sink, kind_of, pack
 from .sweep import REASON, Sweep
-from .work_folder import WorkFolder
+from .work_folder import WorkFolder, remove_remains
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -101,6 +101,7 @@ def write(
     same = identity(sweep)
     outcome = Outcome(sweep.points, count(sweep.shape, shape))
     if resume and out.exists() and not folder.exists():
+        remove_remains(folder)
         return _finished(outcome, kind, out, same)
     if overwrite or not folder.exists():
         _check_disk(sweep, kind, out)
@@ -210,7 +211,7 @@ def here(sweep: Sweep, shape: tuple[int, ...], indices: Iterable[int]) -> Iterat
                 index, future = waiting.popleft()
                 yield index, future.result()
         except BaseException:
-            stop_compiling()
+            stop_compiling(pool)
             raise
         finally:
             pool.shutdown(cancel_futures=True)

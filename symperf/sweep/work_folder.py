@@ -34,8 +34,7 @@ class WorkFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = _hold(path)
-        for left in path.parent.glob(f".{glob.escape(path.name)}.*.gone"):  # a process was killed while it removed this
-            shutil.rmtree(left, ignore_errors=True)
+        remove_remains(path)
 
     def clear(self) -> None:
         """Remove all that is in it."""
@@ -60,6 +59,12 @@ class WorkFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def remove_remains(path: Path) -> None:
+    """Remove what is left of a folder whose process was killed while it discarded it."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.gone"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def remove(path: Path) -> None:

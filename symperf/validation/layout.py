@@ -325,7 +325,7 @@ def stages(fields: dict[str, Any], model: Model) -> None:
     layers, pp, vpp = model.sizes["num_layers"], int(fields.get("pp", 1)), int(fields.get("vpp", 1))
     if pp == 1:
         fields.pop("vpp", None)
-    elif {"layout", "account_for"} & set(fields) or layers % (pp * vpp) == 0:
+    elif {"layout", "account_for", "first_stage_layers"} & set(fields) or layers % (pp * vpp) == 0:
         return
     elif vpp == 1:
         fields["uneven_stages"] = True

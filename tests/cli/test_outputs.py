@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 TRAIN = ["train", "llama-2-7b", "-s", "h100-sxm", "--batch", "8", "--sequence", "128"]
 WRITERS = {
-    "derive": ["derive", *TRAIN, "--output"],
+    "derive": ["derive", *TRAIN, "--latex", "--output"],
     "plot": ["regimes", *TRAIN, "--over", "memory_bandwidth", "--from", "1e12", "--to", "2e12", "--plot"],
     "timeline": [*TRAIN, "--timeline"],
-    "latex": ["formulas", "ring_all_reduce_time", "--latex"],
+    "tex": ["formulas", "ring_all_reduce_time", "--tex"],
     "technology": ["technology", "-o"],
 }
 
@@ -53,6 +53,25 @@ def test_what_another_process_left_is_in_no_ones_way(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o604
     assert stat.S_IMODE((tmp_path / "y").stat().st_mode) == 0o666 & ~mask
     assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_pipe_that_no_one_reads_is_not_waited_for(
+    writer: str, tmp_path: Path, refused: Callable[[list[str]], str]
+) -> None:
+    os.mkfifo(tmp_path / "x.svg")
+    assert "a pipe that no one reads" in refused([*WRITERS[writer], str(tmp_path / "x.svg")])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_that_is_read_is_written_to(tmp_path: Path) -> None:
+    pipe = tmp_path / "x"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_file(pipe, "new", "{}")
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
 
 
 @pytest.mark.parametrize("base", ["a\\u0000b.toml", "n" * 300 + ".toml", "x/" * 3000 + "x.toml", "n" * 5000])

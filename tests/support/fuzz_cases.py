@@ -31,7 +31,7 @@ COMMANDS = (
     ("technology", "--json"),
     ("cache", "--json"),
     ("validate", "--data", "@", "--json"),
-    ("formulas", "ring_all_reduce_time", "--latex", "@/out.tex"),
+    ("formulas", "ring_all_reduce_time", "--tex", "@/out.tex"),
 )
 TEXTS = (
     *(

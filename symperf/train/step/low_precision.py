@@ -24,7 +24,7 @@ from ...formulas.language.symbols import (
     product_input_bytes,
 )
 from ...operations.expert_formats import cast_launches, in_transit, reads_arrivals
-from ...operations.kernels import aligned_time, product_time
+from ...operations.kernels import added_apart, aligned_time, product_time
 from ...operations.schedule import Demand, Ends, Idle, Op, Overlap, Repeat, Scheduled, Sequence
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Lowered:
         time = time.xreplace({matrix_efficiency: fp8_efficiency})
         made = replace(op, time=time, demand=Demand(op.demand.flops, traffic))
         if weights:
-            return made
+            return added_apart(self.structure, made)
         arrived = reads_arrivals(self.structure, op.path)
         copied = cast(op.path, rows * inner * groups, arrived=arrived)
         return Sequence((replace(copied, launches=cast_launches(groups)), made))
