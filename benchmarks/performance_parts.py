@@ -74,7 +74,9 @@ def processors(small: bool) -> list[dict[str, Any]]:
     found = {n: best.run(axes, values, tier=tier, nest=nest, threads=n).values["time"][0] for n in threads}
     for time_of in found.values():
         same("a grid by other threads", time_of, found[1])
-    works = {str(n): partial(best.run, axes, values, tier=tier, nest=nest, threads=n) for n in threads}
+    works: dict[str, Callable[[], Any]] = {
+        str(n): partial(best.run, axes, values, tier=tier, nest=nest, threads=n) for n in threads
+    }
     taken = in_turn(repeat, works)
     return [{"threads": n, "points": count**4, "wall_s": taken[str(n)][0], "cpu_s": taken[str(n)][1]} for n in threads]
 

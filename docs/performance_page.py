@@ -118,11 +118,7 @@ def number(value: float | None) -> str:
         return "–"
     if not value:
         return "0"
-    short = float(f"{value:.3g}")
-    if abs(short) >= 100:
-        return f"{value:,.0f}"
-    whole = len(str(int(abs(short)))) if abs(short) >= 1 else 0
-    return f"{short:.{3 - whole}f}" if whole else f"{short:.3g}"
+    return f"{value:,.0f}" if abs(float(f"{value:.3g}")) >= 100 else f"{value:#.3g}"
 
 
 def _machine(known: Mapping[str, Any]) -> str:
