@@ -108,6 +108,15 @@ def test_what_is_measured_is_what_the_page_tells(module: Any) -> None:
     assert told == set(module("performance_page").SAID)
 
 
+def test_what_starts_commands_is_measured_before_this_process_grows(module: Any) -> None:
+    """A process counts the memory of the one that starts it as its own."""
+    names = list(module("performance").parts(None))
+    assert names[:4] == ["commands", "grids", "points", "opponents"]
+    loaded = "import sys; import performance, performance_opponents; print({'numpy', 'sympy'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", loaded], cwd=ROOT / "benchmarks", capture_output=True, text=True)
+    assert done.stdout == "set()\n"
+
+
 def test_the_page_that_is_there_is_that_of_what_was_kept(module: Any) -> None:
     results, page = ROOT / "docs" / "performance" / "results.json", ROOT / "docs" / "performance.md"
     assert results.exists() == page.exists()
