@@ -137,6 +137,41 @@ def test_a_command_is_measured_with_what_it_prints_and_a_failure_is_one(module: 
     assert caught.value.stderr == "of no use\n"
 
 
+def test_a_part_measured_anew_leaves_the_others_and_those_of_another_machine_do_not_mix(
+    module: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Any
+) -> None:
+    script = module("performance")
+    now = {**MACHINE}
+    file = tmp_path / "performance" / "results.json"
+    figures = {**FIGURES}
+    for name, value in (("RESULTS", file), ("PAGE", tmp_path / "page.md"), ("ROOT", tmp_path)):
+        monkeypatch.setattr(script, name, value)
+    monkeypatch.setattr(script, "parts", lambda _: {name: lambda _, each=each: each for name, each in figures.items()})
+    monkeypatch.setattr(script, "machine", lambda: dict(now))
+    monkeypatch.setenv("SYMPERF_CACHE", str(tmp_path))
+
+    def measure(*words: str) -> dict[str, Any]:
+        monkeypatch.setattr(sys, "argv", ["performance.py", *words])
+        script.main()
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["parts"]
+        return found
+
+    assert list(measure("--only", "points")) == ["points"]
+    with pytest.raises(SystemExit):
+        measure("--write", "--only", "none")
+    assert "not measured yet: commands, grids" in capsys.readouterr().err
+    before = measure("--write")
+    assert (tmp_path / "page.md").read_text(encoding="utf-8").count("## ") == len(FIGURES)
+    figures["points"] = {"top": []}
+    after = measure("--write", "--only", "points")
+    assert {name for name in after if after[name]["figures"] != before[name]["figures"]} == {"points"}
+    now["processors"] = 3
+    with pytest.raises(SystemExit):
+        measure("--only", "points")
+    assert "is of another machine: measure all anew" in capsys.readouterr().err
+    assert set(measure()) == set(FIGURES)
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
