@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..report.speculative import Speculative
     from ..timeline.chrome import Timeline
+    from .settings import Answers
 
 
 def run(options: argparse.Namespace) -> int:
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
 
     check_timeline(options)
     answer = build_run(options)
-    beside = {"speculative": build_speculation(answer, options)}
+    beside: dict[str, Answers | None] = {"speculative": build_speculation(answer, options)}
     write_timeline(options, lambda: _timeline(answer))
     print_run(answer, report, options, longest_of(options), beside=beside)
     return 0
