@@ -2,7 +2,7 @@
 PYTHON ?= .venv/bin/python
 TESTS ?= tests symperf
 
-.PHONY: help setup lint format types test quick nightly docs bench smoke same-answers audit sbom package ci
+.PHONY: help setup lint format types test quick nightly site docs bench smoke same-answers audit sbom package ci
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1: /p' Makefile
@@ -31,15 +31,19 @@ quick: lint types ## lint, types, the rules of the house, catalogues and the com
 nightly: ## every test, laws at length
 	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -q -n auto --timeout 7200 $(TESTS)
 
+site: ## the documentation as a site in site/ (pip install -e '.[docs]')
+	$(PYTHON) docs/build_site.py site
+
 docs: ## write again what pages quote
 	$(PYTHON) docs/refresh.py
+	$(PYTHON) docs/pictures.py
 
 bench: ## the time of one prediction, of start-up and of kernels
 	$(PYTHON) benchmarks/bench_point.py
 	$(PYTHON) benchmarks/bench_startup.py
 	$(PYTHON) benchmarks/bench_kernels.py
 
-SMOKES = bench_factorial bench_kernels bench_point bench_search bench_startup published_plans same_answers serving_simulation
+SMOKES = bench_explorer bench_factorial bench_kernels bench_point bench_search bench_startup published_plans same_answers serving_simulation
 smoke: ## every benchmark compares its results, and none measures; whether the program of the step has grown
 	@for each in $(SMOKES); do $(PYTHON) benchmarks/$$each.py --smoke || exit 1; done
 	@$(PYTHON) benchmarks/history.py

@@ -11,6 +11,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Executor
     from types import ModuleType
 
 LONG = 2_000
@@ -28,6 +30,9 @@ _CHILD = (
 )
 _running: set[subprocess.Popen[bytes]] = set()
 _stopped: set[subprocess.Popen[bytes]] = set()
+_lock = threading.Lock()
+_stops = 0
+"""Pools that are being ended."""
 
 
 def load_function(module: ModuleType, name: str, arguments: Sequence[Any]) -> Any:
@@ -49,12 +54,30 @@ def load_function(module: ModuleType, name: str, arguments: Sequence[Any]) -> An
     return _known[path, name]
 
 
-def stop_compiling() -> None:
-    """Kill what compiles for this process; whoever waits for it is interrupted."""
-    for child in list(_running):
-        _stopped.add(child)
-        with contextlib.suppress(OSError):
-            child.kill()
+def stop_compiling(pool: Executor) -> None:
+    """End a pool whose threads may compile: what compiles is killed, and whoever waits for it is interrupted.
+
+    Until the threads have ended nothing begins to compile, also what one of them was about to begin.
+
+    Args:
+        pool: of the threads; what waits in it is cancelled.
+    """
+    global _stops
+    with _lock:
+        _stops += 1
+    try:
+        for child in list(_running):
+            _kill(child)
+        pool.shutdown(cancel_futures=True)
+    finally:
+        with _lock:
+            _stops -= 1
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    _stopped.add(child)
+    with contextlib.suppress(OSError):
+        child.kill()
 
 
 def compile_here(given: Sequence[str]) -> None:
@@ -93,6 +116,8 @@ def _compile_apart(path: Path, name: str, arguments: Sequence[Any]) -> None:
     text = _CHILD.format(__name__, compile_here.__name__)
     command = [sys.executable or "", "-I", "-c", text, found, str(path), name, json.dumps(types)]
     litter = _unfinished(path)
+    if _stops:
+        raise KeyboardInterrupt
     quiet = subprocess.DEVNULL
     try:
         child = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)
@@ -100,6 +125,8 @@ def _compile_apart(path: Path, name: str, arguments: Sequence[Any]) -> None:
         return
     _running.add(child)
     try:
+        if _stops:  # it began in the moment of the stop, which did not see it
+            _kill(child)
         status = child.wait()
         if status == -signal.SIGINT or child in _stopped:
             raise KeyboardInterrupt

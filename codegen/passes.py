@@ -73,13 +73,15 @@ def masks(program: Program, axes: Sequence[str]) -> list[int]:
     """Per instruction, which axes it depends on: bit `k` for `axes[k]`."""
     bits = {axis: 1 << k for k, axis in enumerate(axes)}
     found: list[int] = []
-    for operation, *operands in program.instructions:
-        mask = 0
-        if operation == "input":
-            mask = bits.get(operands[0], 0)
-        elif operation != "constant":
-            for operand in operands:
-                mask |= found[operand]
+    for instruction in program.instructions:
+        if instruction[0] == "input":
+            mask = bits.get(instruction[1], 0)
+        elif instruction[0] == "constant":
+            mask = 0
+        elif len(instruction) == 3:
+            mask = found[instruction[1]] | found[instruction[2]]
+        else:
+            mask = found[instruction[1]]
         found.append(mask)
     return found
 

@@ -73,7 +73,12 @@ class Program:
         Raises:
             ValueError: naming the first instruction that is wrong.
         """
-        for position, (operation, *operands) in enumerate(self.instructions):
+        for position, instruction in enumerate(self.instructions):
+            if len(instruction) == 3 and OPERATIONS.get(instruction[0]) == 2:  # most are so, and there are many
+                _, first, second = instruction
+                if type(first) is int and type(second) is int and 0 <= first < position and 0 <= second < position:
+                    continue
+            operation, *operands = instruction
             if operation not in OPERATIONS:
                 raise ValueError(f"instruction {position}: unknown operation {operation!r}")
             if operation in ("input", "constant"):

@@ -17,12 +17,14 @@ from .interpret import arrays
 from .passes import masks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .program import Program
 
     Array = np.ndarray[Any, Any]
 
+_Step = tuple[int, "Callable[..., Any] | None", list[Any], list[int]]
+"""A position, what computes it of which others (None: the column of an input), and those that are not read after it."""
 BLOCK = 1 << 13
 """Rows computed together, so that their values stay in a cache."""
 DENSE = 1 << 16
@@ -102,9 +104,11 @@ class RowProgram:
         """The positions that some outputs need, in order."""
         if outputs not in self._live:
             wanted = {self.program.outputs[name] for name in outputs}
-            for position in range(len(self.program) - 1, -1, -1):
-                if position in wanted:
-                    wanted.update(operands_of(self.program, position))
+            stack = list(wanted)
+            while stack:
+                new = set(operands_of(self.program, stack.pop())) - wanted
+                wanted |= new
+                stack.extend(new)
             self._live[outputs] = sorted(wanted)
         return self._live[outputs]
 
@@ -146,61 +150,62 @@ class RowProgram:
         held: dict[int, Any] = {}
         moved: dict[tuple[int, int], Any] = {}
 
+        instructions, depends = self.program.instructions, self.depends
+
         def at(operand: int, mask: int) -> Any:
-            own = self.depends[operand]
-            if own in (0, mask):
-                return held[operand]
             key = operand, mask
             if key not in moved:
-                moved[key] = held[operand][table.link(own, mask)]
+                moved[key] = held[operand][table.link(depends[operand], mask)]
             return moved[key]
 
         for position in positions:
-            operation, *operands = self.program.instructions[position]
-            mask = self.depends[position]
+            operation, *operands = instructions[position]
+            mask = depends[position]
             if operation == "constant":
                 held[position] = np.float64(operands[0])
             elif operation == "input":
                 column = table.columns.get(operands[0])
                 held[position] = np.float64(scalars[operands[0]]) if column is None else column[table.distinct(mask)[1]]
             else:
-                held[position] = forward[operation](*[at(operand, mask) for operand in operands])
+                there = [held[o] if depends[o] in (0, mask) else at(o, mask) for o in operands]
+                held[position] = forward[operation](*there)
         return held
 
-    def _code(self, positions: Sequence[int], outputs: Sequence[str]) -> list[tuple[int, str, list[Any], list[int]]]:
-        """Instructions of a block, each with the positions whose values are not read after it."""
+    def _code(self, positions: Sequence[int], outputs: Sequence[str]) -> list[_Step]:
+        """Instructions of a block."""
+        forward = {**arrays().forward, "log2": log2}
+        instructions, depends = self.program.instructions, self.depends
         last: dict[int, int] = {}
+        for position in positions:
+            operation, *operands = instructions[position]
+            if operation != "input":
+                for operand in operands:
+                    last[operand] = position
         kept = {self.program.outputs[name] for name in outputs}
         own = set(positions)
-        for position in positions:
-            operation, *operands = self.program.instructions[position]
-            if operation != "input":
-                last.update(dict.fromkeys(operands, position))
         ends: dict[int, list[int]] = {}
         for operand, position in last.items():
-            if operand not in kept and (operand in own or self.depends[operand]):
+            if operand not in kept and (operand in own or depends[operand]):
                 ends.setdefault(position, []).append(operand)
-        found = []
+        found: list[_Step] = []
         for position in positions:
-            operation, *operands = self.program.instructions[position]
-            found.append((position, operation, operands, ends.get(position, [])))
+            operation, *operands = instructions[position]
+            function = None if operation == "input" else forward[operation]
+            found.append((position, function, operands, ends.get(position, [])))
         return found
 
     def _block(
         self,
         table: PointTable,
         held: Mapping[int, Any],
-        code: Sequence[tuple[int, str, list[Any], list[int]]],
+        code: Sequence[_Step],
         outputs: Sequence[str],
         block: Array,
     ) -> Array:
-        forward = {**arrays().forward, "log2": log2}
         values: dict[int, Any] = {}
         places: dict[int, Array] = {}
 
         def at(position: int) -> Any:
-            if position in values:
-                return values[position]
             mask = self.depends[position]
             value = held[position]
             if mask:
@@ -209,14 +214,15 @@ class RowProgram:
                 value = values[position] = value[places[mask]]
             return value
 
-        for position, operation, operands, ends in code:
-            if operation == "input":
+        for position, function, operands, ends in code:
+            if function is None:
                 values[position] = table.columns[operands[0]][block]
             else:
-                values[position] = forward[operation](*[at(operand) for operand in operands])
+                values[position] = function(*[values[o] if o in values else at(o) for o in operands])
             for operand in ends:
                 values.pop(operand, None)
         found = np.empty((len(outputs), len(block)))
         for k, name in enumerate(outputs):
-            found[k] = at(self.program.outputs[name])
+            position = self.program.outputs[name]
+            found[k] = values[position] if position in values else at(position)
         return found

@@ -55,8 +55,9 @@ def _read_by_jumps(graph: Graph) -> set[int]:
 def _take_out_pairs(graph: Graph, kind: str, chains: dict[int, set[int]], more: dict[int, list[int]]) -> None:
     """Replace pairs of the parts of chains, the most frequent first, by the node of the pair."""
     holders: dict[Pair, set[int]] = {}
+    counts = Counter(part for parts in chains.values() for part in parts)
     for at, parts in chains.items():
-        for pair in combinations(sorted(parts), 2):
+        for pair in combinations(sorted(part for part in parts if counts[part] > 1), 2):
             holders.setdefault(pair, set()).add(at)
     queue = [(-len(found), pair) for pair, found in holders.items() if len(found) > 1]
     heapify(queue)

@@ -44,6 +44,10 @@ def digest(*parts: str) -> str:
     return total.hexdigest()[:40]
 
 
+_ROOM: dict[tuple[Path, int], int] = {}
+"""Bytes that this process may still write to a folder of a limit before what is kept there is counted again."""
+
+
 @dataclass(frozen=True)
 class StoreEntry:
     """One thing kept.
@@ -103,8 +107,16 @@ class Store:
             write_whole(self.folder / f"{key}.json", hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
         except OSError:
             return False
-        self.evict(keep=key)
+        self._evict_after(len(body), keep=key)
         return True
+
+    def _evict_after(self, written: int, keep: str) -> None:
+        """Evict when this process has written a good part of the limit since it last looked: to look lists all."""
+        here = (self.folder, self.limit_bytes)
+        _ROOM[here] = _ROOM.get(here, 0) - written
+        if _ROOM[here] < 0:
+            self.evict(keep)
+            _ROOM[here] = self.limit_bytes // 32
 
     def module(self, text: str) -> ModuleType:
         """The imported module of a generated text, kept under the hash of the text.

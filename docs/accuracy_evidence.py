@@ -169,6 +169,66 @@ AFTER_ERRORS = (
         "its serving tpot 28 to 9 %",
         "benchmarks/single_node/kimik2.5_fp4_b200.sh has neither --data-parallel-size nor --enable-expert-parallel",
     ),
+    (
+        "BLOOM's prototypes by date: formats of gradients, stages as they were dealt, what its optimizer keeps",
+        "BIGSCI 16.7 to 17.7 %, its memory 13.5 to 13.7 % with a rank of 0.96 for 0.66",
+        "chronicles-prequel.md; DeepSpeed's bf16_optimizer.py",
+    ),
+    (
+        "heads of a width that 8 does not divide are slow products of eager attention",
+        "BIGSCI 17.7 to 17.3 %",
+        "no constant of its own; NVIDIA's rule of 16 bytes, known from vocabularies",
+    ),
+    (
+        "gradients that kernels of their own add (`gradient_sum_bytes`): DeepSpeed, InternEvo",
+        "BIGSCI 17.3 to 15.0 %; calibration rows of vTrain 6.5 to 6.6 %",
+        "PyTorch's accumulate_grad.h, DeepSpeed's bf16_optimizer.py; two pairs of rows differ in it alone, by 5 %",
+    ),
+    (
+        "launches that wait for their kernels (`host_wait`) on 320 GPUs and more",
+        "BIGSCI 15.0 to 12.6 %, rank of its layouts 0.67 to 0.86",
+        "chronicles-prequel.md: CUDA_LAUNCH_BLOCKING=1; host_latency is that of vTrain's rows",
+    ),
+    (
+        "InternEvo: FlashAttention of 2022, all-reduces under ZeRO-1, broadcasts of whole tensors that fill a chain",
+        "INTERNEVO 24.2 to 11.9 %, rank of its layouts 0.54 to 0.88",
+        "InternLM's documents of 2023; hybrid_zero_optim.py; NCCL's sources; 8 channels of a broadcast are assumed",
+    ),
+    (
+        "InternEvo's memory peaks in the update: gradients in FP32 and what foreach kernels of AdamW take beside",
+        "INTERNEVO memory 38.9 to 15.2 %",
+        "hybrid_zero_optim.py and fsdp_optimizer.py; PyTorch's documentation of AdamW (foreach: sizeof(params) more)",
+    ),
+    (
+        "ZeRO-3 of 2021 gathers tensors one by one, piece by piece, and hides nothing",
+        "SC21T2 66.9 to 33.0 %",
+        "partition_parameters.py of DeepSpeed in early 2021, _allgather_param",
+    ),
+    (
+        "FasterTransformer's GB are GiB in use of the device; CUDA's context of 2022 (1573 MiB), also in BLOOM's rows",
+        "FTGPT memory 39.3 to 20.6 %, BIGSCI memory 13.7 to 11.7 %",
+        "print_mem_usage of its cuda_utils.h; chronicles-prequel.md",
+    ),
+    (
+        "zero bubble's peak of memory is what PyTorch had allocated",
+        "ZEROBUB memory 17.9 to 4.9 %",
+        "training.py of its repository reports memory by report_memory alone; which of its figures is not said",
+    ),
+    (
+        "layouts compete on models of one shape and one release of a software alone, where measurements are 5 % apart",
+        "rank of layouts 0.738 to 0.793 (102 and 92 rows); with what stands above 0.827 to 0.913 (105 and 92 rows)",
+        "heads leave the number of parameters as it is; a release brings other kernels",
+    ),
+    (
+        "lengths of INFX from 0 to twice the nominal (they were taken to be alike), and its weights in FP8 blocks",
+        "INFX 101.6 to 76.0 %, bias +28.7 to -29.6 %",
+        "InferenceX, benchmark_serving_random.py: --random-range-ratio is 1.0 by default; config.json of the model",
+    ),
+    (
+        "rows of TRT20 are bursts of as many requests as their page says (an endless loop was taken)",
+        "TRT20 19.6 to 16.7 %, with waves of bursts by the simulation (a fault of the formula that this showed)",
+        "perf-overview.md of TensorRT-LLM v0.20, table of $num_requests",
+    ),
     ("dropped again: the least recomputation that fits", "none", "no document"),
 )
 """What was decided after errors had been seen; effect on the mean error; support."""

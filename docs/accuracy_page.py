@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import tempfile
 from pathlib import Path
 
 import accuracy_blocks
@@ -16,9 +17,10 @@ import accuracy_groups
 import accuracy_hashes
 import accuracy_serving
 
+from symperf.pictures.figure import picture
 from symperf.validation import report as tables
 from symperf.validation.case import Case, LeftOut, Scored
-from symperf.validation.plot import draw
+from symperf.validation.plot import sheet
 from symperf.validation.rows import PACKAGED, TableRow, read
 from symperf.validation.score import Report, predict_case, summaries, validate
 from symperf.validation.tables import columns_of
@@ -80,7 +82,14 @@ def write(found: Report) -> dict[Path, str | bytes]:
     writer.writerows([("source", "case", "reason"), *((row.source, row.case, row.reason) for row in found.left_out)])
     files: dict[Path, str | bytes] = {ROWS: tables.as_csv(found.scored), LEFT_OUT: left.getvalue()}
     hashes = accuracy_hashes.written(results(found), files)
-    return files | {path: draw(found.scored, str(path)) for path in FIGURES} | {accuracy_hashes.FILE: hashes}
+    return files | {path: drawn(found, path) for path in FIGURES} | {accuracy_hashes.FILE: hashes}
+
+
+def drawn(found: Report, path: Path) -> bytes:
+    """The picture of all rows, as the file of that name holds it."""
+    with tempfile.TemporaryDirectory() as folder:
+        picture(sheet(found.scored), Path(folder) / path.name)
+        return (Path(folder) / path.name).read_bytes()
 
 
 def results(found: Report) -> dict[tuple[str, str, str], str]:

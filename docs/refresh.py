@@ -5,6 +5,7 @@ Run: python docs/refresh.py [--check]     (with --check nothing is written; exit
 * A fenced `text` block right after a fenced `sh` block holds what the last line of that block prints, up to `LINES`
   lines. A `text excerpt` block holds lines of it, broken anywhere; one that holds anything else is written anew, to be
   cut again by hand.
+* The numbers of `paper/paper.md` follow from the table beside the accuracy page, and are written after it.
 * `docs/accuracy.md` is written whole, from the published measurements that come with symperf; with `--check` those
   of its predictions are computed anew whose hash has changed (`accuracy_hashes.py`), with `--sample` some of them.
 """
@@ -22,11 +23,15 @@ from pathlib import Path
 
 from symperf.cli import main as symperf
 
-sys.path.insert(0, str(Path(__file__).parent))
-import accuracy_page
-
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/bottlenecks.md", "docs/derive.md", "docs/validation.md")
+sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "paper")]
+import accuracy_page  # noqa: E402
+import figures  # noqa: E402
+
+PAGES = (
+    *("README.md", "docs/bottlenecks.md", "docs/derive.md", "docs/validation.md"),
+    *(f"docs/tutorials/{name}.md" for name in ("first-prediction", "why-slow", "what-to-buy")),
+)
 LINES = 26
 BLOCK = re.compile(r"(```sh\n(?P<commands>.*?)```\n\n```text(?P<part> excerpt)?\n)(?P<output>.*?)(```\n)", re.DOTALL)
 
@@ -77,6 +82,7 @@ def main() -> int:
         fresh |= accuracy_page.write(found)
         put(fresh)
     fresh[ROOT / "docs" / "accuracy.md"] = accuracy_page.page(accuracy_page.kept())
+    fresh[figures.PAPER] = figures.written(figures.PAPER.read_text(encoding="utf-8"))
     stale = [path for path, content in fresh.items() if not path.exists() or path.read_bytes() != as_bytes(content)]
     for line in [*changed, *(f"{path.relative_to(ROOT)}: stale" for path in stale if options.check)]:
         print(line)

@@ -36,6 +36,7 @@ from .all_to_all import (
     simple_all_to_all_time,
 )
 from .broadcast import (
+    broadcast_fill_time,
     ring_broadcast_time,
     tree_broadcast_time,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "all_reduce_lower_bound_time",
     "all_reduce_time",
     "all_to_all_time",
+    "broadcast_fill_time",
     "called_collective_time",
     "crowded_transfer_time",
     "cut_message_time",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import above_one, less_one, log2
+from ..language.atoms import Min, above_one, less_one, log2
 from ..language.dimension import SECOND
 from ..language.formula import formula
-from ..sources import PATARASUK, SANDERS
+from ..language.symbols import broadcast_piece_bytes
+from ..sources import HU, PATARASUK, SANDERS
+from .tiers import SCALE_OUT, SCALE_UP
 
 
 @formula(
@@ -55,3 +57,30 @@ def tree_broadcast_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, lin
     alpha*log2(q) + (half + n)*above_one(q)/BW
     """
     return above_one(ranks) * (message_bytes + half_bytes) / link_bandwidth + log2(ranks) * link_latency
+
+
+@formula(
+    glyph="T_{bc}^{fill}",
+    dimension=SECOND,
+    source=HU,
+    increasing="broadcast_piece_bytes message_bytes outer_ranks",
+    decreasing="scale_out_bandwidth scale_out_efficiency scale_up_bandwidth scale_up_efficiency",
+)
+def broadcast_fill_time(message_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
+    """Time to fill a chain of q_o domains of q_u ranks: p (q_o (q_u - 1) / BW_u + (q_o - 1) / (q_u BW_o)).
+
+    Until a first piece is down all of it: a rank passes a piece of p bytes on when all of it is there. Between domains
+    the chain has the adapters of all q_u ranks; p is at most the message.
+
+    Assumes: one piece of every channel is under way at a hop; the next broadcast begins when this one is done.
+
+    Source: derivation, for NCCL (Hu et al. 2025): a broadcast runs down a ring in pieces of one step, 1/8 of a buffer
+    of 4 MiB, on each channel (BROADCAST_CHUNKSTEPS is 1, src/include/collectives.h).
+
+    >>> from sympy import symbols
+    >>> broadcast_fill_time(symbols("n"), 1, 1)
+    0
+    """
+    piece = Min(broadcast_piece_bytes, message_bytes)
+    inside = outer_ranks * less_one(inner_ranks) / SCALE_UP[0]
+    return piece * (inside + less_one(outer_ranks) / (inner_ranks * SCALE_OUT[0]))

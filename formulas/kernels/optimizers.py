@@ -9,13 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from ..language.atoms import Max, Min
-from ..language.dimension import BYTE, FLOP, ONE
+from ..language.dimension import BYTE, FLOP, ONE, SECOND
 from ..language.formula import formula
 from ..language.symbols import (
     block_scale_bytes,
     flop,
     gradient_bytes,
+    gradient_sum_bytes,
     master_bytes,
+    memory_bandwidth,
+    memory_efficiency,
     moment_bytes,
     newton_schulz_bytes,
     newton_schulz_steps,
@@ -86,6 +89,32 @@ def gradient_reset_bytes(parameters: Any, gradient_bytes: Any) -> Any:
     N*g
     """
     return parameters * gradient_bytes
+
+
+@formula(
+    glyph="T_{+}",
+    dimension=SECOND,
+    source=MICIKEVICIUS,
+    increasing="gradient_sum_bytes parameters",
+    decreasing="memory_bandwidth memory_efficiency",
+    curvature="affine",
+)
+def gradient_sum_time(parameters: Any) -> Any:
+    """Seconds in which kernels of their own add a pass's gradients to the accumulated ones, N w_+ / (eta_mem BW_mem).
+
+    PyTorch's own accumulation in 16 bits reads both and writes one, 6 bytes a weight. DeepSpeed's optimizer for BF16
+    casts each gradient to FP32 (2 read, 4 written) and adds it (8 read, 4 written), 18 bytes.
+
+    Assumes: the kernels of the large weights alone, which are bound by device memory; one for each micro-batch.
+
+    Source: counted from PyTorch, torch/csrc/autograd/functions/accumulate_grad.h (variable_grad += new_grad), and
+    DeepSpeed, deepspeed/runtime/bf16_optimizer.py (update_hp_grads); accumulation as in Micikevicius et al. 2017.
+
+    >>> from sympy import symbols
+    >>> gradient_sum_time(symbols("N"))
+    N*gradient_sum_bytes/(memory_bandwidth*memory_efficiency)
+    """
+    return parameters * gradient_sum_bytes / (memory_bandwidth * memory_efficiency)
 
 
 @formula(

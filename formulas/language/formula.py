@@ -102,8 +102,14 @@ _CALLED: ContextVar[dict[str, None] | None] = ContextVar("called", default=None)
 
 
 _KNOWN: ContextVar[dict[Any, Any] | None] = ContextVar("known", default=None)
+_NAME: ContextVar[Callable[[Any], Any] | None] = ContextVar("name", default=None)
 _FORMS: dict[Any, Any] = {}
 _MOST_FORMS = 20_000
+
+
+def is_memoizing() -> bool:
+    """Whether a formula of the same arguments is built once now, whoever asks."""
+    return _KNOWN.get() is not None and _CALLED.get() is None and _NAME.get() is None and not are_calls_named()
 
 
 @contextlib.contextmanager
@@ -134,6 +140,22 @@ def record_calls() -> Iterator[dict[str, None]]:
         yield names
     finally:
         _CALLED.reset(token)
+
+
+@contextlib.contextmanager
+def name_results(name: Callable[[Any], Any], known: dict[Any, Any]) -> Iterator[None]:
+    """While this is open, what a formula gives is replaced by a name, so that expressions made of it stay small.
+
+    Args:
+        name: gives an expression a name, or leaves it.
+        known: the results so far under such names, by formula and arguments.
+    """
+    tokens = _KNOWN.set(known), _NAME.set(name)
+    try:
+        yield
+    finally:
+        _KNOWN.reset(tokens[0])
+        _NAME.reset(tokens[1])
 
 
 def formula(
@@ -196,7 +218,8 @@ def formula(
                 return plain(*exact, **named)
             key = (plain, *exact, *named.items())
             if key not in known:
-                known[key] = plain(*exact, **named)
+                found, stand_for = plain(*exact, **named), _NAME.get()
+                known[key] = found if stand_for is None else stand_for(found)
             return known[key]
 
         REGISTRY[name] = Formula(

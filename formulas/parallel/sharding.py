@@ -11,10 +11,18 @@ from typing import Any
 
 from ..collectives import all_reduce_time, scale_up_all_gather_time, scale_up_reduce_scatter_time
 from ..collectives.tiers import SCALE_OUT
-from ..language.atoms import Max, above_one, complement, less_one, ring_share
-from ..language.dimension import BYTE, SECOND
+from ..language.atoms import Max, Min, above_one, complement, less_one, ring_share
+from ..language.dimension import BYTE, ONE, SECOND
 from ..language.formula import formula
-from ..language.symbols import gradient_bytes, optimizer_bytes, weight_bytes
+from ..language.symbols import (
+    gradient_bytes,
+    launch_latency,
+    memory_bandwidth,
+    memory_efficiency,
+    optimizer_bytes,
+    owned_tensors,
+    weight_bytes,
+)
 from ..sources import FSDP, RAJBHANDARI
 
 
@@ -58,6 +66,60 @@ def zero_1_memory(parameters: Any, shards: Any) -> Any:
     268
     """
     return parameters * (weight_bytes + gradient_bytes + optimizer_bytes / shards)
+
+
+@formula(
+    glyph="N_{bc}",
+    dimension=ONE,
+    source=RAJBHANDARI,
+    increasing="num_layers owned_tensors ranks",
+    curvature="concave",
+)
+def owners(ranks: Any, num_layers: Any) -> Any:
+    """Replicas that own tensors of L layers and broadcast them one after the other: min(d_z, N_bcast L).
+
+    ZeRO-1 may deal tensors as they are, each to the replica that has least so far (InternEvo's HybridZeroOptimizer);
+    then gradients are summed on every replica, by all-reduces, and each owner broadcasts what it updated. A broadcast
+    down a chain of q ranks takes as long as an all-gather of as many bytes around a ring (q - 1 hops, and each link
+    carries all bytes: `ring_broadcast_time`, `ring_all_gather_time`), and the time to fill the chain.
+
+    Assumes: tensors outside of layers have owners who own others too; owners' parts are equal.
+
+    Source: derivation, for InternEvo, internlm/solver/optimizer/hybrid_zero_optim.py: _partition_param_list,
+    broadcast_params; the stage is that of Rajbhandari et al. 2020 section 5.1.
+
+    >>> from sympy import symbols
+    >>> owners(*symbols("q L"))
+    Min(q, L*owned_tensors)
+    """
+    return Min(ranks, owned_tensors * num_layers)
+
+
+@formula(
+    glyph="T_{pc}",
+    dimension=SECOND,
+    source=RAJBHANDARI,
+    increasing="launch_latency message_bytes ranks",
+    decreasing="memory_bandwidth memory_efficiency",
+)
+def piece_copies_time(message_bytes: Any, ranks: Any) -> Any:
+    """Seconds of copying q pieces of a gathered tensor to their places: [q > 1] (q lambda + 2 n / (eta_mem BW_mem)).
+
+    A gather into a list of tensors, and a reduction out of one, pass a buffer from or to which each rank's piece is
+    copied by a kernel of its own.
+
+    Assumes: the host runs ahead of these kernels; a piece is read once and written once.
+
+    Source: derivation, for PyTorch's ProcessGroupNCCL (allgather and reduce_scatter of lists copy in a loop over ranks)
+    and DeepSpeed of 2021, deepspeed/runtime/zero/partition_parameters.py: _allgather_param, _reduce_scatter_gradient;
+    the stage is that of Rajbhandari et al. 2020 section 5.3.
+
+    >>> from sympy import symbols
+    >>> piece_copies_time(*symbols("n q"))
+    (2*n/(memory_bandwidth*memory_efficiency) + q*launch_latency)*above_one(q)
+    """
+    moved = 2 * message_bytes / (memory_bandwidth * memory_efficiency)
+    return above_one(ranks) * (ranks * launch_latency + moved)
 
 
 @formula(

@@ -4,7 +4,7 @@ Along one symbol every step of a compiled cost is, between finitely many points,
 its logarithm) with rational coefficients. `forms` computes with them exactly, `roots` finds every sign change of one,
 `line` carries a whole program along the symbol as pieces. What cannot be said so is refused, never sampled.
 
-Imports `book`, `common`, `evaluation`, `plans`, `spending`, `systems`, `train`.
+Imports `book`, `common`, `evaluation`, `pictures`, `plans`, `spending`, `systems`, `train`.
 """
 
 from __future__ import annotations

@@ -143,12 +143,12 @@ class Answer:
     # --- as a picture
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """The answer as a figure of matplotlib, written to a PNG, PDF or SVG file where a path is given.
+        """The answer as a figure of matplotlib, written to a PNG, PDF, SVG or HTML file where a path is given.
 
         Raises:
             InputError: matplotlib is not installed, another suffix, or the file cannot be written.
         """
-        from .picture import picture
+        from ..pictures.figure import picture
 
         return picture(self, path)
 

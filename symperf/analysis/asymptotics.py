@@ -15,7 +15,7 @@ from .bounds import bounds_of
 from .extremes import Extremes, extremes
 from .forms import FormError
 from .limits import Limit, limit_along
-from .measures import spell, unit_of
+from .measures import si_axis, spell
 from .solution import is_higher_better
 from .subject import Subject, subject_of
 from .symbols import domain_of, lead_dependents, require_symbol, value_now
@@ -237,9 +237,9 @@ class Asymptotics(Answer):
         shown = values[np.isfinite(values) & (values > 0)]
         if len(shown):
             axes.set_ylim(shown.min() / 3, shown.max() * 3)
-        axes.set_xlabel(f"{self.symbol} ({unit_of(self.symbol)})")
-        axes.set_ylabel(f"{self.of} ({unit_of(self.of)})")
-        axes.set_title(self.sentence, fontsize=8, wrap=True)
+        axes.set_xlabel(si_axis(self.symbol))
+        axes.set_ylabel(si_axis(self.of))
+        axes.set_title(self.sentence)
         axes.legend()
 
     def _range(self) -> tuple[float, float]:

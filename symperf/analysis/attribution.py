@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import adjoints, floats, run
 from ..common.errors import InputError, quote
+from ..pictures.style import EDGE, colour_of
 from .answers import Answer, AnswerTable
 from .limits import leading, towards
 from .measures import spell
@@ -109,12 +110,13 @@ class Attribution(Answer):
         for k, name in enumerate(groups.columns):
             values = [line[k] for line in lines.values()]
             if any(values):
-                axes.barh(order, values, 0.7, left, label=name)
+                axes.barh(order, values, 0.7, left, label=name.replace("_", " "), color=colour_of(name, k), **EDGE)
                 left = [at + value for at, value in zip(left, values, strict=True)]
         axes.set_yticks(order, list(lines))
         axes.invert_yaxis()
-        axes.set_xlabel("seconds")
-        axes.set_title(self.sentence, fontsize=9, wrap=True)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel("time (s)")
+        axes.set_title(self.sentence)
         axes.legend()
 
     def to_dict(self) -> dict[str, Any]:

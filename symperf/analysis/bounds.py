@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..codegen.interpret import arrays, floats, run
+from ..pictures.style import EDGE, REST, colour_of
 from .answers import Answer, AnswerTable
 from .attribution import least
 from .measures import spell
@@ -69,11 +70,13 @@ class Bounds(Answer):
     def draw(self, axes: Any) -> None:
         """Bars of each resource alone, of the time and of one thing after another."""
         bars = {**self.by_resource, "now": self.time, "one after another": self.serial}
-        axes.barh(range(len(bars)), list(bars.values()), 0.7)
-        axes.set_yticks(range(len(bars)), list(bars))
+        colours = [REST if name in ("now", "one after another") else colour_of(name, k) for k, name in enumerate(bars)]
+        axes.barh(range(len(bars)), list(bars.values()), 0.7, color=colours, **EDGE)
+        axes.set_yticks(range(len(bars)), [name.replace("_", " ") for name in bars])
         axes.invert_yaxis()
-        axes.set_xlabel("seconds")
-        axes.set_title(self.sentence, fontsize=9, wrap=True)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel("time (s)")
+        axes.set_title(self.sentence)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..pictures.style import CURVES, RULE
 from .measures import axis, axis_scale
 
 if TYPE_CHECKING:
@@ -28,13 +29,13 @@ def draw(cross: Cross, axes: Any) -> None:
     xs, a, b = _curves(cross)
     xs = xs * scale
     style = {"marker": ".", "linewidth": 0.8} if cross.whole and len(xs) <= FEW else {}
-    axes.plot(xs, a, color="#4477aa", label=cross.a.label, **style)
-    axes.plot(xs, b, color="#ee6677", label=cross.b.label, **style)
+    axes.plot(xs, a, color=CURVES[0], label=cross.a.label, **style)
+    axes.plot(xs, b, color=CURVES[1], label=cross.b.label, **style)
     for k, crossing in enumerate(cross.crossings[:MARKED]):
         at = crossing.at * scale
         if xs[0] <= at <= xs[-1]:
             label = "the lead changes" if k == 0 else None
-            axes.axvline(at, color="black", linewidth=0.8, linestyle="--", label=label)
+            axes.axvline(at, label=label, **RULE)
             axes.plot([at], [np.interp(at, xs, a)], color="black", marker="o", markersize=4)
     if xs[0] > 0 and xs[-1] > WIDE * xs[0]:
         axes.set_xscale("log")
@@ -43,7 +44,7 @@ def draw(cross: Cross, axes: Any) -> None:
         axes.set_yscale("log")
     axes.set_xlabel(axis(cross.over))
     axes.set_ylabel("time (s)" if cross.a.resource else axis(cross.a.of) if cross.of else axis(cross.a.of, named=False))
-    axes.set_title(cross.sentence, wrap=True, fontsize="medium")
+    axes.set_title(cross.sentence)
     axes.legend()
 
 

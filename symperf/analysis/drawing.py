@@ -6,25 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..pictures.style import PAPER, RULE, SMALL, colour_of
 from .spelling import spell, unit_of
 
 if TYPE_CHECKING:
     from .phase import Phase
     from .regimes_answer import Regimes
 
-COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
-"""Paul Tol's bright scheme, told apart by colour-blind readers."""
-KNOWN = ("compute", "memory", "l2", "launch", "scale_up", "scale_out")
-"""Resources that have the same colour in every picture."""
 LEAST = 0.005
 """Largest share below which a resource is not drawn."""
 LOGARITHMIC = 8.0
 """Ratio of the ends of a range above which its axis is logarithmic."""
-
-
-def colour_of(name: str, place: int) -> str:
-    """The colour of a resource; of one that is not known by its place among others."""
-    return COLOURS[(KNOWN.index(name) if name in KNOWN else place) % len(COLOURS)]
 
 
 def draw_shares(regimes: Regimes, axes: Any) -> None:
@@ -37,21 +29,21 @@ def draw_shares(regimes: Regimes, axes: Any) -> None:
     axes.stackplot(
         points,
         rows[kept],
-        labels=[profile.names[k] for k in kept],
+        labels=[profile.names[k].replace("_", " ") for k in kept],
         colors=[colour_of(profile.names[k], k) for k in kept],
-        alpha=0.6,
+        alpha=0.85,
         linewidth=0,
     )
     for turn in regimes.turns:
-        axes.axvline(turn.at, color="black", linewidth=1.0, linestyle="--")
-        text = f"{turn.after} from {spell(regimes.symbol, turn.at)}"
-        axes.annotate(text, (turn.at, 98), rotation=90, va="top", ha="right", fontsize=8)
+        axes.axvline(turn.at, **RULE)
+        text = f"{(turn.after or 'nothing').replace('_', ' ')} from {spell(regimes.symbol, turn.at)}"
+        axes.annotate(text, (turn.at, 98), rotation=90, va="top", ha="right", fontsize=SMALL, bbox=PAPER)
     _scale(axes, "x", regimes.symbol, (regimes.low, regimes.high))
     axes.set_ylim(0, 100)
     axes.set_ylabel("share (%)")
     axes.set_title(f"What binds {regimes.of} along {regimes.symbol}")
     handles, labels = axes.get_legend_handles_labels()
-    axes.legend(handles[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    axes.legend(handles[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def draw_regions(phase: Phase, axes: Any) -> None:
@@ -67,7 +59,8 @@ def draw_regions(phase: Phase, axes: Any) -> None:
         cmap=ListedColormap(colours),
         norm=BoundaryNorm(np.arange(len(colours) + 1) - 1.5, len(colours)),
         shading="nearest",
-        alpha=0.6,
+        rasterized=True,  # thousands of cells are one small image in a file of vectors
+        alpha=0.85,
     )
     for curve in phase.boundaries:
         axes.plot(curve.x, curve.y, color="black", linewidth=1.2, marker="." if len(curve.x) == 1 else None)
@@ -75,8 +68,9 @@ def draw_regions(phase: Phase, axes: Any) -> None:
     _scale(axes, "y", phase.y, (phase.y_values[0], phase.y_values[-1]))
     axes.set_title(f"What binds {phase.of}")
     seen = [int(index) for index in np.unique(phase.region) if index >= 0]
-    handles = [Patch(color=colours[index + 1], alpha=0.6, label=phase.resources[index]) for index in seen]
-    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    names = [name.replace("_", " ") for name in phase.resources]
+    handles = [Patch(color=colours[index + 1], alpha=0.85, label=names[index]) for index in seen]
+    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def _scale(axes: Any, which: str, symbol: str, ends: tuple[float, float]) -> None:

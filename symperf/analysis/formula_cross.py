@@ -157,7 +157,7 @@ class FormulaCross(Answer):
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel(self.over)
-        axes.set_title(self.sentence, fontsize=8, wrap=True)
+        axes.set_title(self.sentence)
         axes.legend()
 
 

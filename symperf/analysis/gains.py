@@ -178,8 +178,9 @@ class Gains(Answer):
             ]
             axes.barh(range(len(shown)), [value - 1 for value in values], height, 1.0, color=shade, label=label)
         axes.set_yticks(range(len(shown)), [gain.symbol for gain in shown])
+        axes.grid(visible=False, axis="y")
         axes.set_xlabel(f"{self.of}: times better")
-        axes.set_title(self.sentence, fontsize=9, wrap=True)
+        axes.set_title(self.sentence)
         axes.legend(loc="lower right")
 
 

@@ -92,3 +92,8 @@ def axis(name: str, *, named: bool = True) -> str:
     if not named:
         return "" if unit_ == "1" else unit_
     return name if unit_ == "1" else f"{name} ({unit_})"
+
+
+def si_axis(name: str) -> str:
+    """The name of a symbol or quantity with its SI unit, as the label of an axis whose values are not scaled."""
+    return name if unit_of(name) == "1" else f"{name} ({unit_of(name)})"

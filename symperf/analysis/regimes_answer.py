@@ -315,7 +315,12 @@ class Regimes(Answer):
             "changes": [crossover.to_dict() for crossover in self.crossovers],
         }
 
-    # --- as a picture
+    # --- as HTML and as a picture
+
+    def _repr_html_(self) -> str:
+        from .strips import regime_strip
+
+        return f"{regime_strip(self)}\n{super()._repr_html_()}"
 
     def draw(self, axes: Any) -> None:
         """The share of each resource along the symbol, stacked, with the crossovers marked."""

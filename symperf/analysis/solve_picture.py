@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..pictures.style import CURVES, GREEN, RULE
 from .cross_whole import Trials
 from .measures import axis, axis_scale, spell
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 SPAN = 16
 """The picture goes from the answer over this to the answer times this."""
 POINTS = 160
-COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44")
 
 
 def draw(solution: Solution, axes: Any) -> None:
@@ -27,25 +27,23 @@ def draw(solution: Solution, axes: Any) -> None:
         scale = 1.0 if alone else target.wanted
         lowest = min(lowest, float(heights.min()))
         style = {"marker": ".", "linewidth": 0.8} if solution.whole else {}
-        axes.plot(xs * unit, heights / scale, color=COLOURS[k % len(COLOURS)], label=str(target), **style)
+        axes.plot(xs * unit, heights / scale, color=CURVES[k % len(CURVES)], label=str(target), **style)
     axes.axhline(solution.target if alone else 1.0, color="black", linewidth=0.8, label="target")
     axes.axvline(
         solution.value * unit,
-        color="black",
-        linewidth=0.8,
-        linestyle="--",
+        **RULE,
         label=f"{solution.symbol} = {spell(solution.symbol, solution.value)}",
     )
     for low, high in solution.admissible:
         left, right = axes.get_xlim()
-        axes.axvspan(max(low * unit, left), min(high * unit, right), color="#228833", alpha=0.1)
+        axes.axvspan(max(low * unit, left), min(high * unit, right), color=GREEN, alpha=0.1)
     if solution.value > 0:
         axes.set_xscale("log")
     if lowest > 0:
         axes.set_yscale("log")
     axes.set_xlabel(axis(solution.symbol))
     axes.set_ylabel(axis(solution.of) if alone else "part of the target")
-    axes.set_title(solution.sentence, wrap=True, fontsize="medium")
+    axes.set_title(solution.sentence)
     axes.legend()
 
 

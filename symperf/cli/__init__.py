@@ -1,7 +1,7 @@
 """The command line, `symperf VERB ...`: flags, verbs, and exit statuses.
 
 Imports `analysis`, `book`, `calibration`, `calibration.kernels`, `checking`, `common`, `derive`, `evaluation`,
-`explore`, `export`, `frameworks`, `infer`, `installation`, `measuring`, `models`, `plan_search`,
+`explore`, `export`, `frameworks`, `infer`, `installation`, `measuring`, `models`, `pictures`, `plan_search`,
 `plan_search.inference`, `plans`, `report`, `runs`, `serve`, `sweep`, `systems`, `technology`,
 `technology.allocation`, `timeline`, `train`, `validation`, `validation.kernels`.
 """
@@ -35,7 +35,7 @@ def _run(arguments: list[str]) -> int:
 
     try:
         options = parse(arguments)
-        begin(options.verb, options.width)
+        begin(options.verb, options.width, arguments)
         status = int(options.run(options))
         tell_cache_fault()
         return status

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..common.errors import InputError
 from ..common.outputs import check_file, write_file
 from .output import columns, write, write_json
+from .plots import check_plot, write_plot
 
 if TYPE_CHECKING:
     import argparse
@@ -26,10 +27,7 @@ def check_output(options: argparse.Namespace) -> None:
         )
     if options.output is not None:
         check_file(options.output, f"{options.verb}: --output {{}}: cannot be written")
-    if options.plot is not None:
-        from ..analysis.picture import check_suffix
-
-        check_suffix(options.plot)
+    check_plot(options)
 
 
 def deliver(answer: Answer, options: argparse.Namespace) -> int:
@@ -39,8 +37,7 @@ def deliver(answer: Answer, options: argparse.Namespace) -> int:
         InputError: two formats at once, or a file that cannot be written.
     """
     check_output(options)
-    if options.plot is not None:
-        answer.plot(options.plot)
+    write_plot(options, lambda: answer)
     if options.json:
         write_json(answer.to_dict())
         return 0

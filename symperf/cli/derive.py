@@ -9,6 +9,7 @@ from ..common.collecting import collection_paused
 from ..common.errors import InputError, nearest, quote
 from ..common.outputs import write_file
 from .output import columns, write, write_json
+from .plots import check_plot, write_plot
 from .question import build_run
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def _answer(options: argparse.Namespace) -> int:
     from ..derive import derive
 
     form = _format(options)
+    check_plot(options)
     answer = build_run(options)
     derivation = derive(
         answer,
@@ -41,8 +43,7 @@ def _answer(options: argparse.Namespace) -> int:
         fold=[name.replace("-", "_") for name in options.fold] or None,
     )
     regimes = _regimes(answer, options)
-    if options.plot is not None:
-        derivation.plot(options.plot)
+    write_plot(options, lambda: derivation)
     if options.json:
         from ..derive.output import as_json
 

@@ -22,7 +22,8 @@ STATES = ("fault", "slow", "missing", "fine")
 
 def run(options: argparse.Namespace) -> int:
     """Print what is installed, and what of it is slow or missing; exit status 1 where the program cannot work."""
-    checks = list(chain(packages.checks(), surroundings.checks()))
+    gpus = surroundings.gpus()
+    checks = list(chain(packages.checks(), surroundings.checks(gpus)))
     counts = {state: sum(check.state == state for check in checks) for state in STATES}
     if options.json:
         write_json(
@@ -32,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
                 "counts": counts,
                 "checks": [check.to_dict() for check in checks],
                 "versions": packages.versions(),
-                "gpus": surroundings.gpus(),
+                "gpus": gpus,
             }
         )
     else:

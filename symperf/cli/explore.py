@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, quote
 from ..common.outputs import check_file, write_file
 from ..models.model import Model
 from ..plans.plan import positive_integer
-from ..systems.system import System
+from ..systems.system import System, catalogue_names
 from .output import write, write_json
 from .settings import plan_of
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     import argparse
 
 TOLD = "explore: --output {}: cannot be written"
+SECONDS = 0.8
+"""That a structure takes to compile on a slow core."""
+MANY = 40
+"""Structures above which a user is told that compiling them takes a while."""
 FEWEST = 8
 """Where nothing is asked for: micro-batches of a replica for each of its stages, and sequences of one in inference."""
 
@@ -37,14 +42,21 @@ def run(options: argparse.Namespace) -> int:
     asked = {"stack": options.stack, "kv_precision": options.kv_precision}
     explorer = Explorer(
         models,
-        [System.load(name) for name in options.system],
+        [System.load(name) for name in _systems(options.system)],
         plan,
         kinds=KINDS if options.only is None else (options.only,),
         train=(positive_integer("batch", batch), positive_integer("sequence", sequence)),
         infer=(FEWEST * plan.dp if options.sequences is None else options.sequences, prompt, generate),
         varied=parse_varied(options.vary),
         options={name: value for name, value in asked.items() if value is not None},
+        book=options.book,
     )
+    if (count := explorer.structures()) > MANY and sys.stderr is not None:
+        print(
+            f"explore: {count} structures of a training step, which take about {count * SECONDS / 60:.0f} minutes to "
+            "compile the first time (--vary offers fewer)",
+            file=sys.stderr,
+        )
     data = explorer.data()
     text = explorer.html(data)
     write_file(options.output, text, TOLD)
@@ -57,3 +69,11 @@ def run(options: argparse.Namespace) -> int:
     counts = ", ".join(f"{count} structures of {name}" for name, count in structures.items())
     write(f"{options.output}: {size / 1e6:.2f} MB with the programs of {counts}; open it in a browser\n")
     return 0
+
+
+def _systems(names: list[str]) -> list[str]:
+    """Names of systems; `all` stands for those of the catalogue that are not named beside it."""
+    if "all" not in names:
+        return names
+    first = [name for name in names if name != "all"]
+    return [*first, *(name for name in catalogue_names() if name not in first)]

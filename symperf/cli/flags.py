@@ -224,3 +224,20 @@ def number(text: str) -> float:
     if (found := numeral(text, float)) is None:
         raise argparse.ArgumentTypeError(f"found {quote(text)}, expected a number")
     return found
+
+
+def plot(parser: Any, what: str) -> None:
+    """The flag of a picture.
+
+    Args:
+        parser: of a verb, or a group of its flags.
+        what: is drawn.
+    """
+    parser.add_argument("--plot", metavar="FILE", help=f"draw {what} into a .svg, .png, .pdf or .html file as well")
+
+
+def bars(parser: Any, what: str) -> None:
+    """The flag that turns off what a terminal gets below the tables."""
+    parser.add_argument(
+        "--no-bars", dest="bars", action="store_false", help=f"in a terminal, print no bars of {what} below the tables"
+    )

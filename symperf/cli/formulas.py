@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..common.errors import InputError
 from ..common.outputs import write_file
 from .output import console, write, write_json
+from .plots import check_plot, write_plot
 
 if TYPE_CHECKING:
     import argparse
@@ -63,10 +64,10 @@ def _compare(options: argparse.Namespace) -> int:
 
     if options.name is None or options.over is None:
         raise InputError("formulas: --against needs a formula's name before it, and --over a symbol")
+    check_plot(options)
     values = split_settings(options.set, "--set", "NAME=VALUE")
     found = cross_formulas(options.name, options.against, options.over, options.low, options.high, **values)
-    if options.plot is not None:
-        found.plot(options.plot)
+    write_plot(options, lambda: found)
     if options.json:
         write_json(found.to_dict())
     else:

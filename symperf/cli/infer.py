@@ -11,12 +11,14 @@ from ..models.model import Model
 from ..models.sounds import parse_media
 from ..runs.inference_run import WORK, InferenceRun
 from ..systems.system import System
+from .plots import check_plot, show_bars, write_plot
 from .settings import longest_of, lora_of, plan_of, print_run, run_values
 from .timeline import check_timeline, write_timeline
 
 if TYPE_CHECKING:
     import argparse
 
+    from ..pictures.figure import Sheet
     from ..report.speculative import Speculative
     from ..timeline.chrome import Timeline
     from .settings import Answers
@@ -24,13 +26,17 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one inference."""
+    from ..report import bars
     from ..report import inference as report
 
     check_timeline(options)
+    check_plot(options)
     answer = build_run(options)
     beside: dict[str, Answers | None] = {"speculative": build_speculation(answer, options)}
     write_timeline(options, lambda: _timeline(answer))
+    write_plot(options, lambda: _picture(answer))
     print_run(answer, report, options, longest_of(options), beside=beside)
+    show_bars(options, lambda: bars.of_run(answer))
     return 0
 
 
@@ -38,6 +44,12 @@ def _timeline(answer: InferenceRun) -> Timeline:
     from ..timeline.inference import inference_timeline
 
     return inference_timeline(answer)
+
+
+def _picture(answer: InferenceRun) -> Sheet:
+    from ..report.picture_inference import sheet
+
+    return sheet(answer)
 
 
 def build_speculation(answer: InferenceRun, options: argparse.Namespace) -> Speculative | None:

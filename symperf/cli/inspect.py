@@ -11,6 +11,7 @@ from ..models.model import Model
 from ..report.scaled import quantity
 from ..runs.inspection import inspect
 from .output import console, write_error, write_json
+from .plots import show_bars
 
 if TYPE_CHECKING:
     import argparse
@@ -49,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
         return _judge(model, checked)
     from rich.text import Text
 
+    from ..report import bars
+
     table = Table(("", "", ""), left=(0, 2), wraps=(2,))
     for row in _rows(found, f"{options.batch} x {options.sequence} tokens"):
         table.add_row(*row)
@@ -62,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
             out.print(Text(f"warning: {text}", "yellow"))
         if checked:
             _show(checked, out)
+    show_bars(options, lambda: bars.of_model(found))
     return _judge(model, checked)
 
 

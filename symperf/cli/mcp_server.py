@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
+import signal
 import sys
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 SDK = ">=2.3,<3"
 """Versions of the SDK whose handlers these are."""
+APART: dict[str, Any] = {"start_new_session": True} if os.name == "posix" else {}
+"""How a call is started: as the first of a group, which ends with it."""
 PROGRAM = (sys.executable, "-P", "-m", "symperf")
 """What a call runs; -P: no module of the folder that it works in is imported."""
 INSTRUCTIONS = """\
@@ -47,14 +52,14 @@ async def answer(tool: Tool, values: Mapping[str, Any], seconds: float) -> Told:
     except InputError as error:
         return Told(None, str(error))
     none, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*PROGRAM, *command, stdin=none, stdout=pipe, stderr=pipe)
+    process = await asyncio.create_subprocess_exec(*PROGRAM, *command, stdin=none, stdout=pipe, stderr=pipe, **APART)
     try:
         out, err = await asyncio.wait_for(process.communicate(), seconds)
     except TimeoutError:
         return Told(None, f"{tool.name}: no answer within {seconds:g} s; symperf mcp --seconds N allows more")
     finally:
         if process.returncode is None:
-            process.kill()
+            _kill(process)
             await process.wait()
     try:
         data = json.loads(out)
@@ -64,6 +69,15 @@ async def answer(tool: Tool, values: Mapping[str, Any], seconds: float) -> Told:
     if not isinstance(data, dict):
         return Told(None, lines or f"{tool.name}: exit status {process.returncode} without an answer")
     return Told(data, lines)
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    """End a call and all that it started: what compiles for it, or computes."""
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
 
 
 def server(tools: Mapping[str, Tool], seconds: float) -> Any:

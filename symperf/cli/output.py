@@ -17,7 +17,7 @@ from ..common.fingerprint import constants_version
 from ..common.system_errors import cause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
@@ -27,6 +27,7 @@ PIPE, NARROWEST = 120, 40
 SCHEMAS = 1
 """The version of the schemas of JSON answers: it rises when a key goes or changes its meaning."""
 _VERB: ContextVar[str] = ContextVar("verb", default="")
+_WORDS: ContextVar[tuple[str, ...]] = ContextVar("words", default=())
 _ASKED: ContextVar[int | None] = ContextVar("asked", default=None)
 CONTROL = re.compile("(\x1b\\[[0-9;]*m)|[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Styles, and single characters that a terminal does not print."""
@@ -48,10 +49,22 @@ def write_json(data: dict[str, Any]) -> None:
     write(text + "\n")
 
 
-def begin(verb: str, width: int | None) -> None:
-    """Say whose answers are written from here on, and how many columns text may take; None: what the terminal has."""
+def begin(verb: str, width: int | None, words: Sequence[str] = ()) -> None:
+    """Say whose answers are written from here on.
+
+    Args:
+        verb: of the command line.
+        width: columns that text may take; None: what the terminal has.
+        words: of the command line.
+    """
     _VERB.set(verb)
     _ASKED.set(width)
+    _WORDS.set(tuple(words))
+
+
+def given_words() -> tuple[str, ...]:
+    """The words of the command line whose answers are written."""
+    return _WORDS.get()
 
 
 def columns(*, file: bool = False) -> int:

@@ -18,6 +18,7 @@ from ..plans.plan import Plan
 from ..systems.system import System
 from . import search_inference
 from .output import console, write, write_error, write_json
+from .plots import show_bars, write_plot
 from .reproduce import train_command
 from .settings import field_value, parse_values, split_settings
 
@@ -32,6 +33,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(f"search: {name} is of training, but --prompt asks for inference")
     if (other := search_inference.instead(options)) is not None:
         return other
+    from ..report import bars
     from ..report import search as report
     from . import search_extras as more
 
@@ -70,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
     axes = check_axes(options.axes)
     front = pareto_front(found, axes) if options.pareto else []
     extras = more.extras(model, system, options, found, scaling)
+    title = f"{model.name} on {system.title}"
+    write_plot(options, lambda: more.draw(extras, front, axes, title))
     if options.json:
         told = report.as_json(found, front) | {"whole": whole} | more.as_json(extras)
         for each in (*told["plans"], *told["pareto"]):
@@ -84,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
             best = train_command(found.records[0], found, options)
             report.show(found, out, took=took, command=best, front=(front, axes) if options.pareto else None)
             more.show(extras, out)
+        show_bars(options, lambda: bars.of_search(found))
     if not whole:
         write_error("interrupted: this is the best of what was seen")
         return 130

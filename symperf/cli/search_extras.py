@@ -6,19 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..analysis import Unreachable
-from ..analysis.picture import check_suffix, picture
 from ..common.errors import InputError, nearest, quote
 from ..export.emit import FRAMEWORKS, emit
 from ..export.limits import training_limits
 from ..frameworks.profiles import profile_of
 from ..plan_search.failures import fail
-from ..plan_search.iso_picture import IsoCurves
 from ..plan_search.scaling import strong, training, weak
 from ..plan_search.search import answer
 from ..plan_search.spent import check_axes, iso_curves
 from ..plan_search.versus import versus
 from ..plans.plan import Plan
 from .output import write, write_error
+from .plots import check_plot
 from .settings import field_value, split_settings
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     from ..export.emit import Emission
     from ..models.model import Model
+    from ..pictures.figure import Sheet
     from ..plan_search.scaling import Scaling, ScalingPoint
     from ..plan_search.search import Answer
     from ..plan_search.spent import IsoPoint
@@ -82,12 +82,7 @@ def check(options: argparse.Namespace) -> None:
         value = getattr(options, name)
         if value is not None and not 0 < value < float("inf"):
             raise InputError(f"--{name.replace('_', '-')}: found {value}, expected a number above 0")
-    if options.plot is not None:
-        if options.iso_time is None and options.iso_cost is None:
-            raise InputError(
-                "search: found --plot, expected --iso-time or --iso-cost, whose curves are drawn, or --prompt"
-            )
-        check_suffix(options.plot)
+    check_plot(options)
     if options.axes is not None and not options.pareto:
         raise InputError("axes: are those of a Pareto front, expected --pareto as well")
     check_axes(options.axes)
@@ -135,9 +130,6 @@ def extras(model: Model, system: System, options: argparse.Namespace, found: Ans
         Unreachable: no plan is as fast as asked for.
     """
     chosen = _within(scaling, options.within) if options.within else _of(scaling, found)
-    iso = _iso(options, scaling)
-    if iso and options.plot is not None:
-        picture(IsoCurves(iso, f"{model.name} on {system.name}, the best plan of each number of devices"), options.plot)
     return Extras(
         found,
         scaling if len(scaling.points) > 1 else None,
@@ -145,7 +137,7 @@ def extras(model: Model, system: System, options: argparse.Namespace, found: Ans
         options.tokens,
         options.within,
         None if options.explain is None else versus(found, pairs(options.explain)),
-        iso,
+        _iso(options, scaling),
         None if options.emit is None else _emit(model, system, options.emit, chosen),
     )
 
@@ -179,6 +171,22 @@ def _emit(model: Model, system: System, framework: str, chosen: ScalingPoint) ->
     if framework in SERVERS:
         return emit(plan, framework, model=model, system=system)
     return emit(plan, framework, model=model, system=system, batch=chosen.batch, sequence=chosen.sequence)
+
+
+def draw(found: Extras, front: list[dict[str, Any]], axes: tuple[str, ...], title: str) -> Sheet:
+    """The picture: the curves of equal time and of equal cost where they were asked for, else the plans or the front.
+
+    Args:
+        found: what was asked for.
+        front: the plans on it; none where it was not asked for.
+        axes: of the front.
+        title: of the curves.
+    """
+    from ..report.picture_search import iso_sheet, plans_sheet
+
+    if found.iso:
+        return iso_sheet(found.iso, title)
+    return plans_sheet(found.answer, front, axes)
 
 
 def as_json(found: Extras) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
@@ -11,6 +12,7 @@ from ..models.model import Model
 from ..plans.plan_fields import COLUMNS, FIELDS
 from ..systems.system import System
 from .output import console, write, write_error, write_json
+from .plots import check_plot, write_plot
 from .reproduce import command
 from .search_emit import emitted, software
 from .settings import parse_values
@@ -63,17 +65,15 @@ def run(options: argparse.Namespace) -> int:
     from ..plan_search.inference.versus import fewest_devices, versus
     from ..report import search_inference as report
     from ..report import versus_inference as against
+    from ..report.picture_search import front_sheet
     from .search import _bar, _devices, _parse_required
     from .search_extras import pairs
 
     if options.json and options.csv:
         raise InputError("search: found --json and --csv, expected one of them")
-    if options.plot is not None:
-        from ..analysis.picture import check_suffix
-
-        if not options.pareto:
-            raise InputError("search: found --plot without --pareto, expected it as well: the front is what is drawn")
-        check_suffix(options.plot)
+    if options.plot is not None and not options.pareto:
+        raise InputError("search: found --plot without --pareto, expected it as well: the front is what is drawn")
+    check_plot(options)
     if options.csv and (options.explain is not None or options.within is not None):
         raise InputError("search: found --csv with --explain or --within, expected one of them")
     if options.within is not None and not 0 < options.within < float("inf"):
@@ -118,10 +118,8 @@ def run(options: argparse.Namespace) -> int:
     took = time.monotonic() - started
     if not found.records:
         raise KeyboardInterrupt
-    if found.front is not None and options.plot is not None:
-        from ..analysis.picture import picture
-
-        picture(found.front, options.plot)
+    if found.front is not None:
+        write_plot(options, partial(front_sheet, found.front))
     emission = None if options.emit is None else emitted(found.winner, options)
     explained = None if asked is None else versus(found, asked)
     within = None if options.within is None else fewest_devices(found, options.within)

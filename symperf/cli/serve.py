@@ -17,6 +17,7 @@ from ..serve.serving import Serving
 from ..serve.workload import NAMES
 from ..systems.system import System
 from .output import console, write_error, write_json
+from .plots import check_plot, show_bars, write_plot
 from .settings import longest_of, lora_of, plan_of, run_values
 from .timeline import check_timeline, write_timeline
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
+    from ..pictures.figure import Sheet
     from ..timeline.chrome import Timeline
 
 PAUSE = 0.2
@@ -33,11 +35,12 @@ WORK = ("prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "dr
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one serving system; 1 where it does not fit, or cannot serve what is asked."""
-    from ..report import interval
+    from ..report import bars, interval
     from ..report import serving as report
     from ..serve.interval import served_intervals
 
     check_timeline(options)
+    check_plot(options)
     answer = build_serving(options)
     if answer.trace is not None and answer.fits:
         answer.replay(_progress(answer.trace.count))
@@ -51,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
         with console() as out:
             report.show(answer, out, longest_of(options))
             show_lines(out, interval.served_lines(ends))
+    show_bars(options, lambda: bars.of_serving(answer))
+    write_plot(options, lambda: _picture(answer))
     if not report.can(answer):
         if options.timeline is not None:
             write_error("serve: --timeline: there is no steady state of which iterations could be drawn")
@@ -62,6 +67,12 @@ def _timeline(answer: Serving) -> Timeline:
     from ..timeline.serving import serving_timeline
 
     return serving_timeline(answer)
+
+
+def _picture(answer: Serving) -> Sheet:
+    from ..report.picture_serving import sheet
+
+    return sheet(answer)
 
 
 def _progress(count: int) -> Callable[[int], None] | None:

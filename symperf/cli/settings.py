@@ -12,7 +12,7 @@ from .output import console, write_json
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from types import ModuleType
 
     from ..infer.adapter_slots import Adapters
@@ -161,7 +161,7 @@ def print_run(
     report: ModuleType,
     options: argparse.Namespace,
     *asked: Any,
-    beside: dict[str, Answers | None] | None = None,
+    beside: Mapping[str, Answers | None] | None = None,
 ) -> None:
     """Print what a kind of run's report says, what the run spends, and how sure it is where that is asked.
 

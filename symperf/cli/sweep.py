@@ -12,17 +12,26 @@ from ..common.cluster import Scheduler
 from ..sweep.stream import Outcome, unheard, write
 from ..sweep.study import load
 from .output import console, write_error, write_json
+from .plots import check_plot, write_plot
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from ..pictures.figure import Sheet
+    from ..sweep.sweep import Sweep
+
 
 def run(options: argparse.Namespace) -> int:
     """Compute a study into a file."""
     study = load(options.study)
     out = Path(options.output)
+    check_plot(options)
+    if options.plot is not None:
+        from ..report.picture_sweep import check_size
+
+        check_size(study.sweep)
     with _computing(Scheduler.parse(options.dask, options.dask_tls)) as compute, _bar(options.json) as progress:
         started = time.monotonic()
         outcome = write(
@@ -34,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
         )
         seconds = time.monotonic() - started
+    if outcome.whole:
+        write_plot(options, lambda: _picture(study.sweep))
     if options.json:
         write_json(_as_json(out, outcome, seconds))
     elif outcome.whole:
@@ -45,6 +56,12 @@ def run(options: argparse.Namespace) -> int:
         write_error(f"interrupted: {what}; --resume goes on")
         return 130
     return 0
+
+
+def _picture(sweep: Sweep) -> Sheet:
+    from ..report.picture_sweep import sheet
+
+    return sheet(sweep)
 
 
 def _computing(address: str | Scheduler | None) -> AbstractContextManager[Any]:

@@ -11,7 +11,7 @@ from ..runs.training_run import Run
 from ..systems.system import System
 from .documents import documents_of
 from .framework_file import fill_in, model_asked, require
-from .output import can_print, console, is_terminal
+from .plots import check_plot, show_bars, write_plot
 from .settings import parse_values, plan_of, print_run
 from .timeline import check_timeline, write_timeline
 from .tuning import told_of, tuning_of
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..frameworks.settings import FrameworkSettings
     from ..models.model import Model
+    from ..pictures.figure import Sheet
     from ..runs.tuning import Tuning
     from ..timeline.chrome import Timeline
     from ..train.document_lengths import Documents
@@ -44,16 +45,18 @@ class Asked(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one training step."""
+    from ..report import bars
     from ..report import training as report
     from ..report.documents import DocumentAnswers
 
     check_timeline(options)
+    check_plot(options)
     answer, step, documents, settings = ask(options)
     write_timeline(options, lambda: _timeline(answer))
+    write_plot(options, lambda: _picture(answer))
     told = None if documents is None else DocumentAnswers(answer, documents)
     print_run(answer, report, options, beside={"documents": told, "from": settings, **told_of(step)})
-    if options.bars and not options.json and is_terminal():
-        _show_bars(answer)
+    show_bars(options, lambda: bars.of_run(answer))
     return 0
 
 
@@ -82,11 +85,10 @@ def ask(options: argparse.Namespace) -> Asked:
     return Asked(answer, step, documents, settings)
 
 
-def _show_bars(answer: Run) -> None:
-    from ..report import bars
+def _picture(answer: Run) -> Sheet:
+    from ..report.picture_training import sheet
 
-    with console() as out:
-        bars.show(answer, out, blocks=can_print(bars.EIGHTHS))
+    return sheet(answer)
 
 
 def _timeline(answer: Run) -> Timeline:

@@ -14,11 +14,13 @@ from ..validation import report, tables
 from ..validation.groups import check_grouping
 from ..validation.score import tables_of, unheard, validate
 from .output import console, write_json
+from .plots import check_plot, write_plot
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
+    from ..pictures.figure import Sheet
     from ..validation.score import Report
 
 TOLD = {flag: f"{flag}: {{}} cannot be written" for flag in ("plot", "markdown", "csv")}
@@ -31,10 +33,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(f"worst: found {options.worst}, expected 0 or more")
     for name in options.by:
         check_grouping(name)
-    if options.plot is not None:
-        from ..validation.plot import check_format
-
-        check_format(options.plot)
+    check_plot(options)
     if options.explain is not None:
         return _explain(options)
     if options.output is not None:
@@ -101,10 +100,7 @@ def _file(options: argparse.Namespace) -> int:
 def _deliver(options: argparse.Namespace, found: Report, more: dict[str, Any] | None = None) -> int:
     """Write what is asked for; 1 where nothing could be scored."""
     by = [check_grouping(name) for name in options.by]
-    if options.plot is not None:
-        from ..validation.plot import draw
-
-        write_file(options.plot, draw(found.scored, options.plot), TOLD["plot"])
+    write_plot(options, lambda: _picture(found))
     if options.markdown is not None:
         write_file(options.markdown, report.markdown(found, options.worst, by), TOLD["markdown"])
     if options.csv is not None:
@@ -131,9 +127,8 @@ def _kernels(options: argparse.Namespace) -> int:
     with _bar(options.json) as progress:
         found = score.score(folder, shapes=options.csv is not None, progress=progress)
     scored = any(len(rows.measured) for rows in found.values())
-    if options.plot is not None and scored:
-        suffix = Path(options.plot).suffix.lower().removeprefix(".")
-        write_file(options.plot, plot.draw(found, suffix), TOLD["plot"])
+    if scored:
+        write_plot(options, lambda: plot.sheet(found))
     if options.markdown is not None:
         write_file(options.markdown, report.markdown(found), TOLD["markdown"])
     if options.csv is not None:
@@ -144,6 +139,12 @@ def _kernels(options: argparse.Namespace) -> int:
         with console() as printed:
             report.show(printed, found)
     return 0 if scored else 1
+
+
+def _picture(found: Report) -> Sheet:
+    from ..validation.plot import sheet
+
+    return sheet(found.scored)
 
 
 def _check_outputs(options: argparse.Namespace, taken: list[Path]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..codegen.program import Program
 from ..codegen.store import Store, digest, is_private
+from .collecting import collection_paused
 from .errors import quote
 from .fingerprint import fingerprint
 from .system_errors import cause
@@ -32,16 +33,17 @@ def load_or_make(
     """What `make` makes for `text`, from the cache folder if it is there and whole."""
     store = Store(cache_folder())
     key = digest(FORMAT, kind, text, fingerprint())
-    data = store.load(key)
-    if data is not None:
-        try:
-            return from_json(data)
-        except (KeyError, TypeError, ValueError):
-            pass
-    from ..formulas.language.formula import memoize_formulas
+    with collection_paused():
+        data = store.load(key)
+        if data is not None:
+            try:
+                return from_json(data)
+            except (KeyError, TypeError, ValueError):
+                pass
+        from ..formulas.language.formula import memoize_formulas
 
-    with memoize_formulas():
-        result = make()
+        with memoize_formulas():
+            result = make()
     store.save(key, to_json(result))
     return result
 

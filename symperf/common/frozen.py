@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+
+
+class HashOnce:
+    """A frozen dataclass of many fields, whose hash is computed once: it says `__hash__ = HashOnce.__hash__`."""
+
+    def __hash__(self) -> int:
+        known = vars(self)
+        if "_hash" not in known:
+            known["_hash"] = hash(tuple(known[each.name] for each in dataclasses.fields(self)))  # type: ignore[arg-type]
+        return cast("int", known["_hash"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the hash: those of texts differ from process to process."""
+        return {name: value for name, value in vars(self).items() if name != "_hash"}
 
 
 class Frozen(Mapping[str, T]):

@@ -4,7 +4,7 @@
 writes itself as a function in Python, C or JavaScript. Nothing is imported before it is used: a prediction needs no
 SymPy.
 
-Imports `analysis`, `book`, `common`, `evaluation`, `infer`, `operations`, `spending`, `train`.
+Imports `book`, `common`, `evaluation`, `infer`, `operations`, `pictures`, `spending`, `train`.
 """
 
 from __future__ import annotations

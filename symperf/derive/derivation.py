@@ -268,11 +268,11 @@ class Derivation:
         draw(self, axes)
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """The lines' shares as a figure of matplotlib, written to a PNG, PDF or SVG file where a path is given.
+        """The lines' shares as a figure of matplotlib, written to a PNG, PDF, SVG or HTML file where a path is given.
 
         Raises:
             InputError: matplotlib is not installed, another suffix, or the file cannot be written.
         """
-        from ..analysis.picture import picture
+        from ..pictures.figure import picture
 
         return picture(self, path)

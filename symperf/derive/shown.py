@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
+from ..pictures.style import BLUE, EDGE
 from .writing import label, line_box, quantity_glyph, si, unicode_notation
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def as_html(derivation: Derivation) -> str:
 def draw(derivation: Derivation, axes: Any) -> None:
     """Bars of the lines' shares, the largest on top."""
     rows = rows_of(derivation)[::-1]
-    axes.barh(range(len(rows)), [100 * share for share, _, _ in rows])
+    axes.barh(range(len(rows)), [100 * share for share, _, _ in rows], color=BLUE, **EDGE)
     axes.set_yticks(range(len(rows)), [f"{text}\n{where}" for _, text, where in rows], fontsize=7)
     left = quantity_glyph(derivation.of, derivation.term, latex=False)
+    axes.grid(visible=False, axis="y")
     axes.set_xlabel(f"share of {left} = {si(derivation.value, derivation.unit)}, %")

@@ -5,7 +5,6 @@ Numbers come from the compiled structure; SymPy is not imported.
 
 from __future__ import annotations
 
-import dataclasses
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,6 +12,8 @@ from ..codegen.interpret import adjoints, floats, run
 from ..common.errors import InputError, nearest, quote
 from .folders import folder_parts, folders
 from .resources import bound_of, resource_shares
+from .rows import Row as Row
+from .rows import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,33 +50,6 @@ class Bindings(dict[Any, float]):
     def __init__(self, values: dict[Any, float], structure: Any) -> None:
         super().__init__(values)
         self.structure = structure
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One term of the breakdown.
-
-    Attributes:
-        name: the term's path.
-        time_s: seconds of the step that the term is responsible for; hidden terms have none.
-        theory_s: what is left of them at data-sheet rates, every efficiency 1 and every overhead 0.
-        share: of the step time.
-        bound: the resource that sets the term's own time.
-        flops: FLOPs executed on one device in the step.
-        bytes: bytes of device memory and of messages moved by one device in the step.
-        count: executions in the step.
-        each_s: seconds of one execution.
-    """
-
-    name: str
-    time_s: float
-    theory_s: float
-    share: float
-    bound: str | None
-    flops: float
-    bytes: float
-    count: float
-    each_s: float
 
 
 class BaseRun:
@@ -236,7 +210,7 @@ class BaseRun:
 
     # --- attribution
 
-    def table(self) -> list[Row]:
+    def table(self) -> Rows:
         """The breakdown: every term with the seconds that it is responsible for; they sum to the step time.
 
         A term's seconds are its own time times the derivative of the step time with respect to it: exact through
@@ -247,7 +221,7 @@ class BaseRun:
         idle = {program.lets[term.path] for term in self.compiled.terms if term.idle}
         slopes = adjoints(program, values, program.outputs["time"], floats(), stop=idle)
         total = self.value("time")
-        rows = []
+        rows = Rows()
         for term in self.compiled.terms:
             position = program.lets[term.path]
             seconds = values[position] * slopes.get(position, 0.0)

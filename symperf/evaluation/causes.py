@@ -11,7 +11,12 @@ calibration row needs the rest that, added in quadrature to its own spreads, wou
 measurement, upwards or downwards; each side of an interval has the quantile of these that leaves 5 % of them out. Rows
 of one software, device and model are alike, so that each such group of nine rows or more weighs the same (pooling of
 distributions: Dunn, Wasserman and Ramdas 2023, arXiv 1809.07441); a group of 39 rows or more has quantiles of its own,
-as with fewer the quantile of 95 % is its largest row.
+as with fewer the quantile of 95 % is its largest row. Where the spreads of symbols alone hold more than that, no rest
+is left, and a *share* of them is what the rows ask for.
+
+What *software* changes is seen in softwares whose kernels were measured: predictions without their constants beside
+those with them, of dense models in 16 bits, of dense models in narrower formats, and of mixtures of experts apart
+(Mondrian conformal prediction: Vovk, Gammerman and Shafer 2005, Algorithmic Learning in a Random World, section 4.5).
 """
 
 from __future__ import annotations
@@ -35,6 +40,8 @@ KERNELS, NETWORK, HOST, IMBALANCE, SOFTWARE, REST = CAUSES = (
 TRAINING, INFERENCE, PROMPT, FIRST_TOKEN, TOKEN = KINDS = ("training", "inference", "prompt", "first_token", "token")
 """Kinds of answers whose rest was calibrated: a training step; decoding and whole batches; the pass of a prompt; a
 loaded server's time to the first token, and of each later one."""
+DENSE, NARROW, MIXTURES = SUBJECTS = ("dense", "narrow", "mixtures")
+"""Of what it was calibrated what software changes: dense models in 16 bits, in narrower formats, and experts."""
 _BY_START: Final = (
     ("token_imbalance", IMBALANCE),
     ("pair_crowding", NETWORK),
@@ -55,14 +62,22 @@ class Scatter:
     Attributes:
         below: the rest downwards, in logarithms.
         above: upwards.
-        software: what another software would change, in logarithms, where the software's kernels were not measured.
+        software: how far the answer may be, downwards and upwards, where the software's kernels were not measured.
         rows: of calibration that both ends are from.
+        shares: parts of the symbols' spreads that the rows ask for, downwards and upwards.
     """
 
     below: float
     above: float
-    software: float
+    software: Steps
     rows: int
+    shares: Steps = (1.0, 1.0)
+
+    @property
+    def turned(self) -> Scatter:
+        """Of an answer that falls as the time grows."""
+        up, down = self.shares
+        return Scatter(self.above, self.below, (self.software[1], self.software[0]), self.rows, (down, up))
 
 
 def cause_of(symbol: str) -> str:
@@ -74,11 +89,30 @@ def cause_of(symbol: str) -> str:
     return next((cause for start, cause in _BY_START if symbol.startswith(start)), KERNELS)
 
 
-def scatter_of(kind: str, group: str = "") -> Scatter:
-    """What no symbol has, of a kind of answer; of a group of calibration rows where that has its own."""
+def scatter_of(kind: str, group: str = "", subject: str = DENSE) -> Scatter:
+    """What no symbol has, of a kind of answer; of a group of calibration rows where that has its own.
+
+    Args:
+        kind: one of `KINDS`.
+        group: by `group_name`.
+        subject: one of `SUBJECTS`.
+    """
     entry = _table()[kind]
     own = entry.get("own", {}).get(group, entry)
-    return Scatter(own["below"], own["above"], entry["software"], own["rows"])
+    software = _table()["software"][PROMPT if kind in (TRAINING, PROMPT, FIRST_TOKEN) else TOKEN][subject]
+    shares = (own.get("share_below", 1.0), own.get("share_above", 1.0))
+    return Scatter(own["below"], own["above"], (software["below"], software["above"]), own["rows"], shares)
+
+
+def subject_of(precision: str | None, *, routed: bool) -> str:
+    """What a run is to the calibration of what software changes, one of `SUBJECTS`.
+
+    >>> subject_of("fp8", routed=False), subject_of(None, routed=True)
+    ('narrow', 'mixtures')
+    """
+    if routed:
+        return MIXTURES
+    return DENSE if precision in (None, "bf16", "fp16") else NARROW
 
 
 def group_name(software: str, system: str, model: str) -> str:
@@ -100,12 +134,12 @@ def measured_systems() -> list[str]:
 
 def combine(moved: Mapping[str, Steps], scatter: Scatter, *, measured: bool) -> dict[str, Steps]:
     """How far each cause moves the logarithm of an answer: the steps of its symbols in quadrature."""
-    found = {}
+    found, (below, above) = {}, scatter.shares
     for cause in (KERNELS, NETWORK, HOST, IMBALANCE):
         own = [steps for name, steps in moved.items() if cause_of(name) == cause]
-        found[cause] = (math.hypot(*(down for down, _ in own)), math.hypot(*(up for _, up in own)))
-    software = 0.0 if measured else scatter.software
-    return {**found, SOFTWARE: (software, software), REST: (scatter.below, scatter.above)}
+        found[cause] = (below * math.hypot(*(down for down, _ in own)), above * math.hypot(*(up for _, up in own)))
+    software = (0.0, 0.0) if measured else scatter.software
+    return {**found, SOFTWARE: software, REST: (scatter.below, scatter.above)}
 
 
 def whole(causes: Mapping[str, Steps]) -> Steps:

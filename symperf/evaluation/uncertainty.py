@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, quote
 from ..common.numbers import is_finite
-from .causes import INFERENCE, PROMPT, combine, imbalance, scatter_of, whole
+from .causes import INFERENCE, PROMPT, combine, imbalance, scatter_of, subject_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,10 +145,9 @@ def causes_of(
         group: of calibration rows that may have a rest of their own.
         falls: the answer falls as the time grows, so that what lengthens a time is below it.
     """
-    scatter = scatter_of(kind, group)
-    if falls:
-        scatter = replace(scatter, below=scatter.above, above=scatter.below)
-    return combine(moved, scatter, measured=run.software_measured)
+    subject = subject_of(run.plan.precision, routed=run.model.architecture.routed)
+    scatter = scatter_of(kind, group, subject)
+    return combine(moved, scatter.turned if falls else scatter, measured=run.software_measured)
 
 
 def spreads(run: BaseRun) -> dict[str, tuple[float, float]]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..operations.compiled import Bound, Compiled
     from ..plans.grammar import Node
     from ..plans.rule import Rule
+    from .answers import Answer
     from .formulas import Told
 
 
@@ -45,6 +46,7 @@ class Case:
         words: what messages of rules read beside numbers.
         reason: why the choices do not go together.
         warnings: about what can run.
+        served: loads that it serves, of an inference.
     """
 
     structure: str = ""
@@ -53,6 +55,7 @@ class Case:
     words: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
     warnings: tuple[str, ...] = ()
+    served: Mapping[str, Any] | None = None
 
     def values(self) -> dict[str, tuple[float, str]]:
         """Value and source by the name of an input of the pool."""
@@ -67,11 +70,17 @@ class Form:
         compiled: its time and memory.
         spending: its work and energy.
         told: what is told of operations beside their numbers, by path.
+        answers: what is told of answers beside their numbers, by output.
+        stage: bytes of the device of stage `stage_number`, of a training step.
+        passes: seconds of its passes, where a page draws the schedule.
     """
 
     compiled: Compiled
     spending: Program
     told: Mapping[str, Told]
+    answers: Mapping[str, Answer]
+    stage: Program | None = None
+    passes: Program | None = None
 
 
 @dataclass(frozen=True)

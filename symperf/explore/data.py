@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.program import OPERATIONS
@@ -11,7 +12,8 @@ from ..formulas.language.symbols import SYMBOLS
 from ..formulas.registry import load
 from ..spending.prices import rent_of
 from ..spending.program import bill_program
-from .formulas import Told, told_formula
+from .answers import Answer, equation_of
+from .formulas import Calls, Told, told_formula
 from .pool import RULE, Pool
 
 if TYPE_CHECKING:
@@ -35,21 +37,36 @@ _IDLE, _SUMMED = 1, 2
 
 
 class Texts:
-    """Texts by number, each once."""
+    """Texts by number, each once, and equations of answers likewise."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
+        self.answers: dict[Answer, int] = {}
 
     def place(self, text: str) -> int:
         """The number of a text."""
         return self.places.setdefault(text, len(self.places))
 
+    def equation(self, answer: Answer) -> int:
+        """The number of an answer's equation."""
+        return self.answers.setdefault(replace(answer, calls=()), len(self.answers))
 
-def page_data(kinds: Sequence[Kind], models: Sequence[Model], systems: Sequence[System]) -> dict[str, Any]:
-    """All of it."""
+
+def page_data(
+    kinds: Sequence[Kind], models: Sequence[Model], systems: Sequence[System], book: str = ""
+) -> dict[str, Any]:
+    """All of it.
+
+    Args:
+        kinds: of runs.
+        models: to choose from.
+        systems: to choose from.
+        book: address at which the pages of the book begin, to which formulas lead; "" where there is none.
+    """
     texts = Texts()
     made = [_Packed(kind, systems, texts).data() for kind in kinds]
-    named = {name for kind in made for calls in kind["calls"] for name, _ in calls}
+    known = list(texts.places)
+    named = {known[place] for kind in made for calls in kind["calls"] for place in calls[::2]}
     return {
         "version": VERSION,
         "constants": constants_version(),
@@ -57,7 +74,9 @@ def page_data(kinds: Sequence[Kind], models: Sequence[Model], systems: Sequence[
         "models": [model.name for model in models],
         "systems": [system.name for system in systems],
         "kinds": made,
+        "book": book,
         "texts": list(texts.places),
+        "equations": [equation_of(each) for each in texts.answers],
         "formulas": {name: told_formula(formula) for name, formula in sorted(load().items()) if name in named},
     }
 
@@ -95,6 +114,7 @@ class _Packed:
                     "values": self._bound(changed, symbols),
                     **({"words": dict(case.words)} if case.structure and base is values else {}),
                     **({"reason": case.reason} if case.reason else {}),
+                    **({"served": case.served} if case.served else {}),
                 }
             )
         return {
@@ -108,7 +128,7 @@ class _Packed:
             "cases": cases,
             "structures": structures,
             "rules": rules,
-            "calls": [list(calls) for calls in self.calls],
+            "calls": [[self.texts.place(text) for pair in calls for text in pair] for calls in self.calls],
             "derived": dict(self.given),
             "symbols": [self._symbol(name) for name in symbols],
             "pool": self.pool.packed(),
@@ -130,8 +150,22 @@ class _Packed:
         bill = bill_program()
         paid = self.pool.add(bill, {"busy_time": outputs["time"], "devices": outputs["devices"]})
         outputs["rented_cost"] = paid[bill.outputs["rented_cost"]]
+        lets = {path: at[position] for path, position in program.lets.items()}
+        stages = {
+            f"{name}/{output}": added[position]
+            for name, part in (("stage", form.stage), ("pass", form.passes))
+            if part is not None
+            for added in [self.pool.add(part, self.given | lets)]
+            for output, position in part.outputs.items()
+        }
         return {
             "outputs": [number for name, position in outputs.items() for number in (place(name), position)],
+            "stages": [number for name, position in stages.items() for number in (place(name), position)],
+            "answers": [
+                number
+                for name, answer in form.answers.items()
+                for number in (place(name), self.texts.equation(answer), self._calls(answer.calls))
+            ],
             "terms": [
                 number
                 for term in form.compiled.terms
@@ -139,13 +173,13 @@ class _Packed:
                     place(term.path),
                     at[program.lets[term.path]],
                     _IDLE if term.idle else _SUMMED if form.told[term.path].summed else 0,
-                    self._calls(form.told.get(term.path, Told())),
+                    self._calls(form.told.get(term.path, Told()).calls),
                 )
             ],
         }
 
-    def _calls(self, told: Told) -> int:
-        return self.calls.setdefault(told.calls, len(self.calls))
+    def _calls(self, calls: Calls) -> int:
+        return self.calls.setdefault(calls, len(self.calls))
 
     def _values(self, case: Case, places: Sequence[int]) -> dict[str, tuple[float, str]]:
         if not case.structure:

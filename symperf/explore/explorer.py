@@ -10,7 +10,7 @@ from ..common.numbers import plain_value
 from .data import page_data
 from .inference import inference_kind
 from .page import page
-from .training import VARIED, training_kind
+from .training import VARIED, count_structures, training_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +37,7 @@ class Explorer:
         infer: sequences, prompt and generated tokens at first.
         varied: values that a page offers of fields with forms of their own.
         options: of inference: stack and format of the cache.
+        book: address of a folder with the pages of the book; "" where formulas lead nowhere.
     """
 
     models: Sequence[Model]
@@ -47,6 +48,7 @@ class Explorer:
     infer: tuple[int, int, int] = (8, 1024, 256)
     varied: Mapping[str, Sequence[Any]] = field(default_factory=lambda: VARIED)
     options: Mapping[str, Any] = field(default_factory=dict)
+    book: str = ""
 
     def data(self) -> dict[str, Any]:
         """What the page knows.
@@ -61,7 +63,11 @@ class Explorer:
             found.append(training_kind(self.models, self.systems, self.plan, self.train, self.varied))
         if "infer" in self.kinds:
             found.append(inference_kind(self.models, self.systems, self.plan, self.infer, self.options))
-        return page_data(found, self.models, self.systems)
+        return page_data(found, self.models, self.systems, parse_book(self.book))
+
+    def structures(self) -> int:
+        """How many structures of a training step the choices reach, each of which is compiled."""
+        return count_structures(self.models, self.systems, self.plan, self.varied) if "train" in self.kinds else 0
 
     def html(self, data: Mapping[str, Any] | None = None) -> str:
         """The page.
@@ -79,6 +85,21 @@ class Explorer:
                 "models or systems, or fewer values of --vary"
             )
         return text
+
+
+def parse_book(text: str) -> str:
+    """The address of the folder of the book's pages, ending in a slash; a page can lead nowhere else.
+
+    Raises:
+        InputError: an address that is no http, https or relative one.
+
+    >>> parse_book("https://example.org/book"), parse_book("")
+    ('https://example.org/book/', '')
+    """
+    scheme, colon, _ = text.partition(":")
+    if colon and scheme.lower() not in ("http", "https"):
+        raise InputError(f"--book: found {quote(text)}, expected an address of http or https, or a relative folder")
+    return text if not text or text.endswith("/") else f"{text}/"
 
 
 def parse_varied(settings: Sequence[str]) -> dict[str, tuple[Any, ...]]:

@@ -14,9 +14,11 @@ from ..plans.rule import NAMES, Rule
 from ..plans.validity import MODEL_RULES, run_values
 from ..runs.inference_run import InferenceRun
 from ..spending.program import spending_program
+from .answers import told_answers
 from .cases import Case, Choice, Form, Kind, Numbered
 from .formulas import told_operations
 from .probe import movable
+from .serving import serve_points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,7 +78,8 @@ def inference_kind(
     forms: dict[str, Form] = {}
     for places in itertools.product(*(range(len(choice.values)) for choice in choices)):
         fields = {c.name: c.values[at] for c, at in zip(choices[2:], places[2:], strict=True)}
-        cases[places] = _case(models[places[0]], systems[places[1]], replace(plan, **fields), options, forms)
+        chosen = replace(plan, **fields)
+        cases[places] = _case(models[places[0]], systems[places[1]], chosen, work[1:], options, forms)
     runs = {
         f"{i}/{j}/{k}": InferenceRun(
             model, system, replace(plan, **ALONE | {"precision": form}), batch=1, prompt=1, generate=1, **options
@@ -127,7 +130,14 @@ def _refuse_parts(models: Sequence[Model], plan: Plan) -> None:
             raise InputError(f"explore: {model.name}: expected a decoder alone in inference (--only train)")
 
 
-def _case(model: Model, system: System, plan: Plan, options: Mapping[str, Any], forms: dict[str, Form]) -> Case:
+def _case(
+    model: Model,
+    system: System,
+    plan: Plan,
+    lengths: tuple[int, int],
+    options: Mapping[str, Any],
+    forms: dict[str, Form],
+) -> Case:
     """The case of some choices, with as many replicas as experts lie on: rules of replicas are asked at each point."""
     inside = plan.ep * plan.effective_expert_tp if model.architecture.routed else 1
     replicas = max(1, inside // plan.tp)
@@ -140,8 +150,11 @@ def _case(model: Model, system: System, plan: Plan, options: Mapping[str, Any], 
         return Case(reason=str(error))
     key = run.structure.key()
     if key not in forms:
-        forms[key] = Form(run.compiled, spending_program(run.structure), told_operations(run.structure))
+        structure = run.structure
+        forms[key] = Form(
+            run.compiled, spending_program(structure), told_operations(structure), told_answers(structure)
+        )
     known = run_values(run.plan, model.name, model.sizes, system, (1, 2)) | ALWAYS
     words = {name: str(known.pop(name)) for name in ("model", "system", "schedule")}
     ruled = {name: float(value) for name, value in known.items()}
-    return Case(key, run.bound, ruled, words)
+    return Case(key, run.bound, ruled, words, served=serve_points(model, system, chosen, lengths, options))

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 STATIC = Path(__file__).parent / "static"
-MODULES = ("tape", "model", "units", "dom", "state", "charts", "phase", "controls", "views", "main")
+MODULES = (
+    *("tape", "model", "units", "dom", "state", "charts", "phase", "stages", "pictures", "detail", "tables"),
+    *("controls", "views", "pipeline", "main"),
+)
 """Scripts in the order in which each stands behind all that it imports."""
 _IMPORT = re.compile(r'^import \{ ([^}]*) \} from "\./([a-z]+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)

@@ -15,8 +15,11 @@ from ..spending.program import spending_program
 from ..train.binding import bind
 from ..train.compile import compile_step
 from ..train.inputs import structure_of
+from ..train.memory.memory_tables import stage_program
+from .answers import told_answers
 from .cases import Case, Choice, Form, Kind, Numbered
 from .formulas import told_operations
+from .passes import draws, pass_program
 from .probe import movable
 
 if TYPE_CHECKING:
@@ -100,22 +103,46 @@ def training_kind(
     return Kind("train", tuple(choices), cases, forms, (*PLAN_RULES, *RUN_RULES), derived, named, kept, flags)
 
 
-def _case(
-    model: Model, system: System, plan: Plan, fields: Mapping[str, Any], work: tuple[int, int], forms: dict[str, Form]
-) -> Case:
-    """The case of some choices; its plan is the least of its form, as degrees are checked where they are known."""
+def count_structures(models: Sequence[Model], systems: Sequence[System], plan: Plan, varied: Mapping[str, Any]) -> int:
+    """How many structures some choices reach; none is compiled."""
+    found = set()
+    for model, system in itertools.product(models, systems):
+        for values in itertools.product(*varied.values()):
+            try:
+                found.add(structure_of(model, system, _least(plan, dict(zip(varied, values, strict=True)))).key())
+            except InputError:
+                continue
+    return len(found)
+
+
+def _least(plan: Plan, fields: Mapping[str, Any]) -> Plan:
+    """The least plan of a form, as degrees are checked where they are known."""
     several = fields.get("schedule") == "interleaved"
     least = dict.fromkeys(("tp", "pp", "dp", "ep"), 1) | {"vpp": 1, "expert_tp": plan.expert_tp}
     least |= {"pp": 2, "vpp": 2} if several else {}
+    return Plan(**{**vars(plan), **least, **fields})
+
+
+def _case(
+    model: Model, system: System, plan: Plan, fields: Mapping[str, Any], work: tuple[int, int], forms: dict[str, Form]
+) -> Case:
+    """The case of some choices."""
     try:
-        chosen = Plan(**{**vars(plan), **least, **fields})
+        chosen = _least(plan, fields)
         structure = structure_of(model, system, chosen)
         bound = bind(model, system, chosen, *work, {})
     except InputError as error:
         return Case(reason=str(error))
     key = structure.key()
     if key not in forms:
-        forms[key] = Form(compile_step(structure), spending_program(structure), told_operations(structure))
+        forms[key] = Form(
+            compile_step(structure),
+            spending_program(structure),
+            told_operations(structure),
+            told_answers(structure),
+            stage_program(structure),
+            pass_program(structure) if draws(structure) else None,
+        )
     known = run_values(chosen, model.name, model.sizes, system, work)
     words = {name: str(known.pop(name)) for name in ("model", "system", "schedule")}
     ruled = {name: float(value) for name, value in known.items()}

@@ -52,11 +52,13 @@ def targets_of(modules: list[str]) -> str | None:
 
     >>> targets_of(["linear_qkv", "linear_fc2"])
     'q,k,v,down'
-    >>> targets_of(["linear_fc1", "linear_fc2"])
-    'mlp'
+    >>> targets_of(["linear_fc1", "linear_proj"]), targets_of(["linear_fc1", "linear_fc2"])
+    ('o,linear_fc1', 'mlp')
     """
     if any(name not in MODULES for name in modules):
         return None
-    both = {"linear_fc1", "linear_fc2"} <= {*modules}  # of an MLP with a gate or without
+    both = {"linear_fc1", "linear_fc2"} <= {*modules}
     names = [name for name in MODULES if name in modules and not (both and name in ("linear_fc1", "linear_fc2"))]
-    return ",".join([*(layer for name in names for layer in MODULES[name]), *(["mlp"] if both else [])])
+    # The first product of an MLP has a gate or none: a name of its own says both.
+    layers = [layer for name in names for layer in ((name,) if name == "linear_fc1" else MODULES[name])]
+    return ",".join([*layers, *(["mlp"] if both else [])])

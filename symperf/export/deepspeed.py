@@ -76,8 +76,10 @@ def _sharding(made: Sheet, asked: ExportRequest) -> None:
         elif what == "activations" and plan.effective_recompute != "none":
             made.put("activation_checkpointing.cpu_checkpointing", True, "offload")
         else:
-            needs = {"optimizer": "zero above 0", "weights": "zero = 3", "activations": "recomputation"}[what]
-            made.note("offload", f"{what} on the host needs {needs}")
+            needs = {"optimizer": "zero above 0", "weights": "zero = 3", "activations": "recomputation"}.get(what)
+            without = f"DeepSpeed has no key that keeps {what} on the host"
+            told = f"{what} on the host needs {needs}" if needs else without
+            made.note("offload", told)
 
 
 def _degrees(made: Sheet, asked: ExportRequest) -> None:

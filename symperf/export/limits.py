@@ -5,9 +5,12 @@ Each limit is a check of the framework, or what its options do not say; see the 
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
+from ..plans.offloaded_inputs import INPUTS
 from ..plans.plan import Plan, attention_of
+from ..plans.recompute_modules import MODULES
 from ..plans.rule import Rule
 from ..plans.software_limits import SoftwareLimits, choice_rule
 
@@ -30,6 +33,8 @@ FIXED: Final[dict[str, tuple[Any, ...]]] = {
     "base_precision": (None,),
 }
 """Fields that no option of a framework sets, unless its own limits say otherwise."""
+NAMED: Final = tuple(name for name in MODULES if name != "op")
+"""Modules that Megatron-Core computes again by name; `op` is none of a layer."""
 SWITCH: Final = (0.0, 1.0)
 """What a switch can set of a fraction."""
 NO_STAGES: Final[dict[str, tuple[Any, ...]]] = {
@@ -92,11 +97,11 @@ MEGATRON: Final = SoftwareLimits(
         "overlap_gather": SWITCH,
         "optimizer": ("adam", "sgd-momentum", "muon"),
         "precision": (None, "bf16", "fp16", "fp8", "fp4"),
-        "offload": (None, "optimizer", "activations", "activations,optimizer"),
     },
     {"overlap_dp": 1.0, "overlap_parameters": 1.0},
     MEGATRON_CHOICES,
     (*MEGATRON_RULES, TWO_STAGES),
+    {"offload": ("optimizer", "activations", *INPUTS), "recompute_modules": NAMED},
 )
 ADAPTERS: Final = ("lora_rank", "lora_targets")
 BRIDGE: Final = SoftwareLimits(
@@ -117,6 +122,7 @@ BRIDGE: Final = SoftwareLimits(
     MEGATRON.usual,
     MEGATRON_CHOICES,
     MEGATRON_RULES,
+    {"recompute_modules": NAMED},
 )
 TORCHTITAN: Final = SoftwareLimits(
     "torchtitan",
@@ -207,6 +213,7 @@ DEEPSPEED: Final = SoftwareLimits(
         ),
     ),
     (),
+    {"offload": ("optimizer", "weights", "activations")},
 )
 
 
@@ -221,6 +228,4 @@ def training_limits(framework: str, model: Model) -> SoftwareLimits:
 
 
 def _with(limits: SoftwareLimits, values: dict[str, tuple[Any, ...]], usual: dict[str, Any]) -> SoftwareLimits:
-    return SoftwareLimits(
-        limits.name, {**limits.values, **values}, {**limits.usual, **usual}, limits.choices, limits.rules
-    )
+    return dataclasses.replace(limits, values={**limits.values, **values}, usual={**limits.usual, **usual})

@@ -128,19 +128,29 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
 
 
 def _numbers(keys: Keys) -> dict[str, Any]:
-    half = keys.data.get("bf16")
-    if half in ("auto", "full"):
+    """Formats as axolotl chooses them (`utils/config/__init__.py`, `normalize_config`).
+
+    They are 16-bit where `bf16`, by itself "auto", or `bfloat16` is on; else of `fp16` or `float16`; else 32-bit. It
+    reads `float32` nowhere.
+    """
+    if keys.data.get("bf16") in (None, "auto", "full"):
+        if keys.data.get("bf16") is None and (keys.data.get("fp16") or keys.data.get("float16")):
+            keys.note('precision: bf16, which is "auto" and wins over fp16; bf16: false leaves it to fp16')
         keys.data["bf16"] = True
-    bf16, fp16 = keys.flag("bf16", "bfloat16"), keys.flag("fp16", "float16")
     if keys.data.get("tf32") == "auto":  # on wherever a device has it
         keys.data["tf32"] = True
-    whole, rounded = keys.flag("float32"), keys.flag("tf32")
+    sixteen = [keys.flag(name) for name in ("bf16", "bfloat16")], [keys.flag(name) for name in ("fp16", "float16")]
+    rounded = keys.flag("tf32")
     if keys.flag("fp8"):
         precision = "fp8"
-    elif whole or ("bf16" in keys.read and not (bf16 or fp16)):
-        precision = "tf32" if rounded else "fp32"
+    elif any(sixteen[0]):
+        precision = "bf16"
+    elif any(sixteen[1]):
+        precision = "fp16"
     else:
-        precision = "fp16" if fp16 and not bf16 else "bf16"
+        precision = "tf32" if rounded else "fp32"
+    if keys.flag("float32") and not precision.endswith("32"):
+        keys.note(f"precision: {precision}; axolotl reads float32 nowhere, bf16: false asks for 32 bits")
     optimizer = keys.word("optimizer", OPTIMIZERS)
     return {"precision": precision, "optimizer": optimizer or "adam"}
 

@@ -125,17 +125,23 @@ TOWERS: Final = (
 """Keys that freeze parts of a model of images or sound, the parts, and the values of keys that are not there."""
 
 
-def _frozen(keys: Keys, model: str | None) -> list[str]:
-    """Parts of a model with encoders that are not trained, whether the file says so or says nothing."""
+def _frozen(keys: Keys, model: str | None, kind: str) -> list[str]:
+    """Parts of a model with encoders that are not trained, whether the file says so or says nothing.
+
+    Beside what is not frozen LLaMA-Factory puts adapters (`patch_target_modules` of `model/model_utils/visual.py`).
+    """
     asked = {name: keys.take(name, bool) for name, *_ in TOWERS}
+    known = model is not None
     try:
         towers = Model.load(model).towers if model else ()
     except InputError:
-        towers = ()
+        towers, known = (), False
     there = {"language", "projector", *(tower.part for tower in towers)} if towers else set()
     found = []
     for name, parts, usual in TOWERS:
         held = [part for part in parts if part in there]
+        if kind == "lora" and asked[name] is False and usual and (held or not known):
+            keys.fail(name, "true: adapters beside layers of encoders are not modelled")
         if held and (usual if asked[name] is None else asked[name]):
             found += held
             if asked[name] is None:
@@ -147,7 +153,7 @@ def _adapters(keys: Keys, fields: dict[str, Any], model: str | None) -> dict[str
     kind = keys.take("finetuning_type", str, choices=("lora", "full", "freeze", "oft")) or "lora"
     rank, targets = keys.count("lora_rank") or 8, keys.take("lora_target", list)
     dora, bits = keys.flag("use_dora"), keys.take("quantization_bit", int, choices=(4, 8))
-    frozen = _frozen(keys, model)
+    frozen = _frozen(keys, model, kind)
     if frozen and kind == "full":
         fields["freeze"] = ",".join(frozen)
     if kind in ("freeze", "oft"):

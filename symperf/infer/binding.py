@@ -12,7 +12,7 @@ from ..systems.kernel_constants import BY_FORMAT, INNER_LATENCY
 from ..systems.system_symbols import MATRIX_RATE, Limits
 from ..systems.units import BYTES, COUNT, FRACTION
 from ..systems.widening import product_format
-from ..train.binding import DEFAULTS, LIMITS
+from ..train.binding import DEFAULTS, LIMITS, narrow_efficiency
 from .formats import KV_BYTES, SIXTEEN_BITS, format_of, kv_format, sixteen_bits
 from .graphs import GRAPH_LIMITS
 from .memory_rule import MEMORY_LIMITS
@@ -221,8 +221,8 @@ def products(system: System, plan: Plan, weight: float | None) -> Bound:
     bound = {name: (q.value, q.source) for name, q in system.quantities.items() if name in BY_FORMAT}
     bound["matrix_rate"] = (system.matrix_rate(rate).value, f"{rate}: {system.matrix_rate(rate).source}")
     chosen = bound["matrix_efficiency"][1].startswith("set by the user")
-    narrow = rate == "fp8" or (system.power_limited and rate not in SIXTEEN_BITS)
-    own = "narrow_efficiency" if "narrow_efficiency" in system.quantities else "fp8_efficiency" if narrow else ""
+    own = "" if rate in SIXTEEN_BITS else narrow_efficiency(system, rate)
+    own = "narrow_efficiency" if "narrow_efficiency" in system.quantities else own
     if own in system.quantities and not chosen:
         bound["matrix_efficiency"] = (system.quantities[own].value, system.quantities[own].source)
     stored = (found.weight, found.source) if weight is None else (weight, "as the checkpoint stores it, with scales")

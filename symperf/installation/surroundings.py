@@ -47,14 +47,18 @@ TOOLS = (
 )
 
 
-def checks() -> Iterator[Check]:
-    """What stands around the program."""
+def checks(names: list[str]) -> Iterator[Check]:
+    """What stands around the program.
+
+    Args:
+        names: of the GPUs, from `gpus`.
+    """
     yield cache()
     threads, there = default_threads(), os.cpu_count() or 1
     yield Check("processors", "fine", f"{threads} of {there} for sweeps and searches")
     for tool in TOOLS:
         yield _tool(tool)
-    yield gpu()
+    yield gpu(names)
 
 
 def cache() -> Check:
@@ -103,9 +107,9 @@ def _tool(tool: Tool) -> Check:
     return Check(tool.name, "missing", f"no {' or '.join(tool.programs)}, for {tool.use}", tool.remedy)
 
 
-def gpu() -> Check:
-    """The GPUs that `symperf measure` could use."""
-    if names := gpus():
+def gpu(names: list[str]) -> Check:
+    """The GPUs that `symperf measure` could use, by their names."""
+    if names:
         return Check("GPU", "fine", f"{'; '.join(names)}, for measure")
     found = "none that nvidia-smi shows; predictions need none, measure does"
     return Check("GPU", "missing", found, "run symperf measure where there is one, and bring its file here")

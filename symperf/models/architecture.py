@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ..common.frozen import HashOnce
+
 Mixer = Literal[
     "attention",
     "local_attention",
@@ -183,7 +185,7 @@ UNIFORM = LayerKind("attention", "dense")
 
 
 @dataclass(frozen=True)
-class Architecture:
+class Architecture(HashOnce):
     """The structural choices of a model: what changes the form of its cost, and no size.
 
     Attributes:
@@ -315,6 +317,8 @@ class Architecture:
     head_transform_bias: bool = True
     head: Literal["vocabulary", "transformed", "labels", "pooled", "none"] = "vocabulary"
     draft_head: DraftHead = "none"
+
+    __hash__ = HashOnce.__hash__
 
     @property
     def uniform_dense(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
@@ -78,7 +79,7 @@ class Model:
         """Whether every layer is a decoder's attention and MLP of one size; windows do not matter here."""
         return self.architecture.uniform_dense
 
-    @property
+    @cached_property
     def segments(self) -> tuple[tuple[str, ...], ...]:
         """Kinds of layers that come one after another in a decoder, each by its count, those that interleave together.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, quote
@@ -98,13 +99,22 @@ class Names:
         plain = frozenset(without_prefix(text) for text in others if "*" not in text)
         return cls(plain, tuple(globs), tuple(regexes))
 
+    @cached_property
+    def _runs(self) -> dict[str, list[list[str]]]:
+        """The plain ones by their first component, in components: files name thousands, and each module is asked."""
+        found: dict[str, list[list[str]]] = {}
+        for text in self.plain:
+            run = text.split(".")
+            found.setdefault(run[0], []).append(run)
+        return found
+
     def __contains__(self, module: object) -> bool:
         """Whether a module, by its name from `layers.` on, is among them, whatever stands before it in the file."""
         name = str(module)
         parts = name.split(".")
-        runs = (".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1))
-        if any(run in self.plain for run in runs):
-            return True
+        for i, part in enumerate(parts):
+            if any(parts[i : i + len(run)] == run for run in self._runs.get(part, ())):
+                return True
         whole = [f"{prefix}{name}" for prefix in PREFIXES]
         if any(matches_glob(glob, each) or matches_glob(f"{glob}.*", each) for glob in self.globs for each in whole):
             return True

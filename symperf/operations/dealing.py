@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -38,6 +38,11 @@ def middle_layers() -> Any:
     """Layers of each stage between given ends: (L - l_1 - l_p) / (p - 2); none of two stages."""
     rest = excess(num_layers, first_stage_layers + last_stage_layers)
     return rest / Max(1, less_one(Max(1, less_one(pp))))
+
+
+@lru_cache(maxsize=8192)
+def _on_stage(form: Any, number: Any) -> Any:
+    return form.xreplace({stage_number: number})
 
 
 @dataclass(frozen=True)
@@ -252,7 +257,7 @@ class Dealing:
         return count / self._size(at) * Min(self._size(at), Max(0, layers - self._leading(at)))
 
     def _at(self, form: Any, number: Any) -> Any:
-        return sympy.sympify(form, strict=True).xreplace({stage_number: number})
+        return _on_stage(sympy.sympify(form, strict=True), number)
 
     def on_stage(self, count: Any, number: Any) -> Any:
         """Layers on a stage of which the model has `count`; written so that they are proved to be none at least."""
@@ -261,8 +266,7 @@ class Dealing:
 
     def on_deciding(self, form: Any) -> list[Any]:
         """A form in the number of a stage, on each of the stages that decide."""
-        form = sympy.sympify(form, strict=True)
-        return [form.xreplace({stage_number: number}) for number in self.deciding]
+        return [self._at(form, number) for number in self.deciding]
 
     def _segment_of(self, count: Any) -> int:
         return next(k for k, names in enumerate(self.segments) if str(count) in names)

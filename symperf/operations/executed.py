@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -21,7 +22,12 @@ are known."""
 
 def rate_of(op: Op) -> Any:
     """The rate at which an operation computes, or nothing for one that only moves bytes."""
-    symbols = op.time.free_symbols
+    return _rate_in(op.time)
+
+
+@lru_cache(maxsize=4096)  # operations of layers, passes and structures have the same time
+def _rate_in(time: Any) -> Any:
+    symbols = time.free_symbols
     return next((rate for rate in (*PEAKS, vector_rate) if rate in symbols), None)
 
 

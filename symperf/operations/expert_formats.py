@@ -17,6 +17,7 @@ from ..formulas.language.symbols import (
     combine_element_bytes,
     dispatch_element_bytes,
     ep,
+    expert_cast_operations,
     hidden_size,
     num_experts_per_token,
 )
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 
 CONVERSION_FLOPS = 2
 """Operations for each element of a conversion, as of a cast: a comparison or a product with a scale, and rounding."""
+
+
+def cast_launches(groups: Any) -> Any:
+    """Operations of the host for the cast before a product, or before those of the experts of a device."""
+    return 1 if groups == 1 else 1 + expert_cast_operations * groups
 
 
 class ExpertFormats:

@@ -15,9 +15,10 @@ import sympy
 from ..formulas import collectives
 from ..formulas.language.atoms import Max
 from ..formulas.language.symbols import cp, dp, ep, expert_tp, pp, tp, zero_shards
+from ..plans.structure import EITHER_ORDER
 
 if TYPE_CHECKING:
-    from ..plans.structure import RankOrder, Structure
+    from ..plans.structure import AnyOrder, Structure
 
 ONE = sympy.S.One
 
@@ -70,7 +71,7 @@ class Ranked(Protocol):
     """A structure, of training or of inference, as far as the order of its ranks goes."""
 
     @property
-    def rank_order(self) -> RankOrder:
+    def rank_order(self) -> AnyOrder:
         """How ranks are numbered, innermost first."""
 
     @property
@@ -78,9 +79,12 @@ class Ranked(Protocol):
         """How attention runs over parts of a sequence; "none" where sequences are whole."""
 
 
-def pipeline_inside(structure: Ranked) -> bool:
-    """Whether a whole pipeline lies inside a replica."""
-    return structure.rank_order == "tp-cp-pp-dp"
+def _by_order(structure: Ranked, inside: Any, outside: Any) -> Any:
+    """One of two whole numbers, exactly: by whether a whole pipeline lies inside a replica."""
+    if structure.rank_order == "either":
+        there, else_there = (sympy.Symbol(name, integer=True, nonnegative=True) for name in EITHER_ORDER)
+        return there * inside + else_there * outside
+    return inside if structure.rank_order == "tp-cp-pp-dp" else outside
 
 
 def parts(structure: Ranked) -> Any:
@@ -109,9 +113,10 @@ def replica_group(structure: Structure) -> Group:
     The second direction's ranks lie on the mirrored stage; they are placed here as if they were next to the first's.
     """
     twice = 2 if structure.schedule == "dualpipe" else 1
-    if not pipeline_inside(structure):
-        return Group(twice * replicas(structure), tp)
-    return _in_runs(twice * replicas(structure), tp, dp, tp * parts(structure) * pp)
+    ranks, apart = twice * replicas(structure), tp * parts(structure) * pp
+    if ranks == dp:  # runs of one rank are one run
+        return Group(ranks, _by_order(structure, apart, tp))
+    return Group(ranks, tp, _by_order(structure, dp, ONE), apart)
 
 
 def shard_groups(structure: Structure) -> tuple[Group, Group | None]:
@@ -122,7 +127,7 @@ def shard_groups(structure: Structure) -> tuple[Group, Group | None]:
 
 def pipeline_group(structure: Ranked) -> Group:
     """The pipeline: every (t c d)-th rank, or every (t c)-th where it lies inside a replica."""
-    return Group(pp, tp * (parts if pipeline_inside(structure) else replicas)(structure))
+    return Group(pp, tp * parts(structure) * _by_order(structure, ONE, dp))
 
 
 def tied_stride(structure: Structure, distance: Any) -> Any:
@@ -143,19 +148,14 @@ def expert_replica_group(structure: Structure) -> Group:
     """
     twice = 2 if structure.schedule == "dualpipe" else 1
     ranks, dealt = twice * tp * replicas(structure) / (ep * expert_tp), ep * expert_tp
-    if not pipeline_inside(structure):
+    if structure.rank_order == "tp-cp-dp-pp":
         return Group(ranks, dealt)
     stage = tp * parts(structure)
     beyond = Max(1, dealt / stage)
-    return Group(ranks, dealt, dp / beyond, stage * pp * beyond)
+    return Group(ranks, dealt, _by_order(structure, dp / beyond, ONE), stage * pp * beyond)
 
 
 def expert_shard_groups(structure: Structure) -> tuple[Group, Group | None]:
     """`shard_groups` of routed experts."""
     whole = expert_replica_group(structure)
     return whole.split(zero_shards) if structure.hybrid else (whole, None)
-
-
-def _in_runs(ranks: Any, stride: Any, runs: Any, apart: Any) -> Group:
-    """The group, written as one run where a run has one rank."""
-    return Group(ranks, apart) if ranks == runs else Group(ranks, stride, runs, apart)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..formulas import collectives
-from ..formulas.kernels import attention, elementwise, looped_matmul, matmul, roofline
+from ..formulas.kernels import attention, elementwise, looped_matmul, matmul, optimizers, roofline
 from ..formulas.language.atoms import Min, above_one, complement
 from ..formulas.language.symbols import (
     activation_bytes,
@@ -20,6 +20,8 @@ from ..formulas.language.symbols import (
     domain_latency,
     expert_groups_per_token,
     gradient_bytes,
+    gradient_sum_bytes,
+    head_dim,
     launch_latency,
     matrix_rate,
     node_limit,
@@ -62,14 +64,28 @@ def product_time(structure: Structure, shape: tuple[Any, Any, Any, Any], element
 def aligned_time(structure: Structure, time: Any, sides: tuple[Any, Any, Any]) -> Any:
     """Seconds of a product, at a lower rate where a side of it has a size that leaves rows unaligned.
 
-    A vocabulary is padded wherever it is split (Megatron-LM, `make_vocab_size_divisible_by`).
+    A vocabulary is padded wherever it is split (Megatron-LM, `make_vocab_size_divisible_by`). The width of a head is a
+    side of its own in the products of one head; in those of all heads together they may make a size that is aligned.
     """
     sizes = {symbol.name for side in sides for symbol in sympy.sympify(side, strict=True).free_symbols}
+    if head_dim not in sides:
+        sizes.discard(head_dim.name)
     slow = sizes & {*structure.misaligned}
     if not slow:
         return time
     split = above_one(tp) if slow == {vocab_size.name} else 0
     return time.xreplace({matrix_rate: matrix_rate / (split + complement(split) / alignment_efficiency)})
+
+
+def added_apart(structure: Structure, gradient: Op) -> Op:
+    """A product that gives the gradient of weights, with the kernels that add it, where software has such kernels."""
+    if not structure.summed_apart:
+        return gradient
+    assert gradient.shape is not None
+    rows, columns, _, groups = gradient.shape
+    weights = rows * columns * groups
+    moved = replace(gradient.demand, memory_bytes=gradient.demand.memory_bytes + weights * gradient_sum_bytes)
+    return replace(gradient, time=gradient.time + optimizers.gradient_sum_time(weights), demand=moved)
 
 
 class Kernels:
@@ -109,7 +125,8 @@ class Kernels:
 
     def weight_gradient(self, path: str, tokens: Any, in_features: Any, out_features: Any) -> Op:
         """The gradient of a linear layer's weights, added to the accumulated gradient."""
-        return self.matmul(path, in_features, out_features, tokens, right=activation_bytes, result=2 * gradient_bytes)
+        made = self.matmul(path, in_features, out_features, tokens, right=activation_bytes, result=2 * gradient_bytes)
+        return added_apart(self.structure, made)
 
     def stream(self, path: str, traffic: Any, elements: Any, flops_per_element: Any) -> Op:
         """An element-wise or reducing kernel."""

@@ -12,6 +12,7 @@ import numpy as np
 from ..codegen.workers import default_threads
 from ..common.errors import InputError
 from ..plans.plan import Plan
+from ..plans.structure import EITHER_ORDER
 from .legal import DegreeTable, table
 from .reasons import name_of
 from .space import combinations
@@ -102,6 +103,7 @@ def lay_out_space(question: SearchQuestion) -> SearchSpace:
     members: list[Member] = []
     considered, refusal, rejected = 0, "", dict[str, int]()
     numbers: dict[tuple[Any, ...], dict[str, float]] = {}
+    ordered: dict[tuple[Any, ...], dict[str, float]] = {}
     examples: dict[str, str] = {}
 
     def refused(name: str, n: int) -> None:
@@ -134,7 +136,9 @@ def lay_out_space(question: SearchQuestion) -> SearchSpace:
                 refusal = refusal or str(error)
                 continue
             assert combination.structure is not None
-            scalars = numbers[combination.numbers]
+            inside = combination.fields["rank_order"] == "tp-cp-pp-dp"
+            order = dict(zip(EITHER_ORDER, (float(inside), float(not inside)), strict=True))
+            scalars = ordered.setdefault((combination.numbers, inside), numbers[combination.numbers] | order)
             members.append(Member(combination, combination.structure, scalars, len(tables), legal))
         tables.append(made)
     return SearchSpace(question, every, tables, members, considered, rejected, refusal, examples)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen.interpret import adjoints, floats, run
-from ..codegen.passes import prune
+from ..codegen.builder import eliminate_dead_code
+from ..codegen.interpret import adjoints, arrays, floats, run
+from ..codegen.passes import masks
 from ..common.vocabulary import resource_of
 from .family import families, program_of, structures_of
 
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
     from ..codegen.program import Program
     from .search import Answer, Found
 
+    Array = np.ndarray[Any, Any]
+
 WIDEST = 64.0
 """The largest factor on a rate or a latency that is tried."""
-HALVINGS = 40
+FACTORS, ROUNDS = 128, 2
+"""How many are priced at once, and how often: exponents are found to 1e-4."""
 
 
 @dataclass(frozen=True)
@@ -109,14 +113,29 @@ class PricedPlan:
     program: Program
     inputs: dict[str, float]
 
-    def time(self, **changed: float) -> float:
-        """The step time, with other values of some inputs."""
-        return float(run(self.program, {**self.inputs, **changed}, floats())[self.program.outputs["time"]])
+    def time(self) -> float:
+        """The step time."""
+        return float(self.values[self.program.outputs["time"]])
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """Of every instruction."""
+        return run(self.program, self.inputs, floats())
+
+    def times(self, **changed: Array) -> Array:
+        """The step times at many values of some inputs, of which only what depends on these is computed again."""
+        values, forward = list(self.values), arrays().forward
+        moves = masks(self.program, tuple(changed))
+        with np.errstate(all="ignore"):
+            for position, (operation, *operands) in enumerate(self.program.instructions):
+                if moves[position]:
+                    given = [values[operand] for operand in operands] if operation != "input" else []
+                    values[position] = forward[operation](*given) if given else changed[operands[0]]
+        return np.asarray(values[self.program.outputs["time"]])
 
     def elasticities(self) -> dict[str, float]:
         """Elasticity d ln T / d ln x of every rate and latency that the time depends on."""
-        at = self.program.outputs["time"]
-        values = run(self.program, self.inputs, floats())
+        at, values = self.program.outputs["time"], self.values
         slopes = adjoints(self.program, values, at, floats())
         named = {name: place for name, place in self.program.inputs.items() if place in slopes and resource_of(name)}
         return {name: slopes[place] * values[place] / values[at] for name, place in named.items()}
@@ -140,8 +159,7 @@ class PricedPlans:
         member, structures = self._families[number, table]
         whole = program_of(structures, self.space.question.columns).program
         name = f"time/{structures.index(member.structure)}"
-        part = prune(whole, [name])
-        part.outputs = {"time": part.outputs[name]}
+        part = eliminate_dead_code(whole, {"time": whole.outputs[name]})
         columns = {name: float(column[row]) for name, column in self.space.tables[table].columns.items()}
         known = {**member.scalars, **columns}
         return PricedPlan(part, {name: known[name] for name in part.inputs})
@@ -160,22 +178,21 @@ def what_it_needs(winner: PricedPlan, other: PricedPlan) -> tuple[str | None, fl
 
 
 def _crossing(winner: PricedPlan, other: PricedPlan, name: str, *, up: bool) -> float | None:
-    """The factor on a symbol at which the other's time has fallen to the winner's, by halving on a log scale."""
+    """The factor on a symbol at which the other's time has fallen to the winner's, looked for on a log scale.
 
-    def behind(exponent: float) -> float:
-        factor = WIDEST ** (exponent if up else -exponent)
+    Many factors are priced at once, and then as many between the two of which one is not enough and the next is.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(ROUNDS):
+        exponents = np.linspace(low, high, FACTORS)
+        factors = WIDEST ** (exponents if up else -exponents)
         times = []
         for each in (winner, other):
-            changed = {name: each.inputs[name] * factor} if name in each.inputs else {}
-            times.append(each.time(**changed))
-        return times[1] - times[0]
-
-    low, high = 0.0, 1.0
-    if behind(high) > 0:
-        return None
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if behind(middle) > 0 else (low, middle)
-        if high - low < 1e-4:
-            break
+            changed = {name: each.inputs[name] * factors} if name in each.inputs else {}
+            times.append(each.times(**changed))
+        enough = np.broadcast_to(times[1] <= times[0], factors.shape)
+        if not enough.any():
+            return None
+        first = max(int(enough.argmax()), 1)
+        low, high = exponents[first - 1], exponents[first]
     return float(WIDEST ** (high if up else -high))

@@ -25,22 +25,36 @@ MOST = 64
 """Structures of one program."""
 
 
-def families(members: Sequence[Member]) -> list[list[Member]]:
-    """The members by family, and by the numbers that are bound to their symbols, in the order of the search."""
-    found: dict[Hashable, list[list[Member]]] = {}
+class Family(list["Member"]):
+    """Members with the same numbers, of structures that have one program.
+
+    Attributes:
+        structures: those of the program, of which members with other numbers may have some; its output `time/k` is of
+            the k-th.
+    """
+
+    structures: tuple[Structure, ...]
+
+
+def families(members: Sequence[Member]) -> list[Family]:
+    """The members by program, and by the numbers that are bound to their symbols, in the order of the search."""
+    places: dict[tuple[Hashable, ...], dict[Structure, int]] = {}
+    found: dict[tuple[tuple[Hashable, ...], int, int], Family] = {}
     for member in members:
         structure = member.structure
-        key = (*(getattr(structure, name) for name in APART), id(member.scalars))
-        groups = found.setdefault(key, [[]])
-        if len({each.structure for each in groups[-1]} | {structure}) > MOST:
-            groups.append([])
-        groups[-1].append(member)
-    return [group for groups in found.values() for group in groups]
+        key = tuple(getattr(structure, name) for name in APART)
+        of_key = places.setdefault(key, {})
+        place = of_key.setdefault(structure, len(of_key)) // MOST
+        found.setdefault((key, place, id(member.scalars)), Family()).append(member)
+    programs = {key: tuple(of_key) for key, of_key in places.items()}
+    for (program, place, _), family in found.items():
+        family.structures = programs[program][place * MOST : (place + 1) * MOST]
+    return list(found.values())
 
 
-def structures_of(family: Sequence[Member]) -> tuple[Structure, ...]:
-    """The different structures of a family; the output `time/k` of its program is of the k-th."""
-    return tuple(dict.fromkeys(member.structure for member in family))
+def structures_of(family: Family) -> tuple[Structure, ...]:
+    """The different structures of the program of a family."""
+    return family.structures
 
 
 @lru_cache(maxsize=64)
@@ -75,45 +89,19 @@ def energy_program_of(structures: tuple[Structure, ...], columns: tuple[str, ...
 
 
 def compile_structures(structures: Sequence[Structure], *, memory_only: bool = False) -> Program:
-    """Compile structures together: an operation of equal name and closed form is one, whichever structure runs it."""
-    import sympy
-
+    """Compile structures together: operations and passes of equal time are one, whichever structure runs them."""
     from ..codegen.lower import lower
     from ..codegen.passes import prune
     from ..formulas.language.symbols import UNITS
-    from ..train.memory.footprint import footprint
-    from ..train.memory.reserved import reserved_terms
-
-    shared: dict[tuple[str, Any], Any] = {}
-    outputs: dict[str, Any] = {}
-    for k, structure in enumerate(structures):
-        terms = footprint(structure)
-        beside = reserved_terms(structure, terms["activations"])
-        outputs[f"memory/{k}"] = sympy.Add(*terms.values(), *beside.values())
-        if not memory_only:
-            outputs[f"time/{k}"] = _time(structure, shared)
-    definitions = [(symbol, closed_form) for (_, closed_form), symbol in shared.items()]
-    return prune(lower(definitions, outputs, share=True, stand_for=UNITS), list(outputs))
-
-
-def _time(structure: Structure, shared: dict[tuple[str, Any], Any]) -> Any:
-    """The step time in symbols that stand for the times of operations; those not met before are added to `shared`."""
-    import sympy
-
-    from ..operations.schedule import Idle, Op, terms, time_of
+    from ..operations.named_times import NamedTimes
     from ..operations.vocabulary import pad_vocabulary
+    from ..train.memory.reserved import reserved
     from ..train.step.step import TrainingStep
 
-    tree = pad_vocabulary(structure, TrainingStep(structure).tree())
-    own: dict[str, Any] = {}
-    for path, leaf in terms(tree).items():
-        if isinstance(leaf, Op):
-            key = path, leaf.time
-            if key not in shared:
-                shared[key] = sympy.Symbol(f"{path} {len(shared)}", nonnegative=True)
-            own[path] = shared[key]
-
-    def leaf_time(leaf: Op | Idle) -> Any:
-        return own[leaf.path] if isinstance(leaf, Op) else leaf.count * time_of(leaf.child, leaf_time)
-
-    return time_of(tree, leaf_time)
+    times = NamedTimes()
+    outputs: dict[str, Any] = {}
+    for k, structure in enumerate(structures):
+        outputs[f"memory/{k}"] = reserved(structure, times.name)
+        if not memory_only:
+            outputs[f"time/{k}"] = times.of(pad_vocabulary(structure, TrainingStep(structure).tree()))
+    return prune(lower(times.definitions, outputs, share=True, stand_for=UNITS), list(outputs))

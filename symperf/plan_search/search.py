@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..common.collecting import collection_paused
 from ..common.errors import InputError
 from ..plans.plan import Plan, positive_integer
 from ..plans.software_limits import SoftwareLimits
@@ -280,7 +281,8 @@ def answer(model: Model, system: System, **question: Any) -> Answer:
 def _find(
     question: SearchQuestion, top: int, *, pareto: bool, prune: bool, progress: Progress | None, remote: Remote | None
 ) -> Found:
-    space = lay_out_space(question)
+    with collection_paused():
+        space = lay_out_space(question)
     tally = Tally(top + SPARE, [made.length for made in space.tables], len(space.combinations), front=pareto)
     whole = evaluate(space, tally, prune=prune and not pareto, progress=progress, remote=remote)
     return Found(space, tally, whole)

@@ -122,12 +122,11 @@ class SearchQuestion:
         """What the profile chooses for fields that are not searched."""
         if self.stack is None:
             return {}
-        plan, known = Software.load(self.stack).plan, self.software.values
+        plan, software = Software.load(self.stack).plan, self.software
         return {
             name: (each.value,)
             for name, each in plan.items()
-            if not (FIELDS[name].searched or name in DEGREES or name == "expert_tp")
-            and (name not in known or each.value in known[name])
+            if not (FIELDS[name].searched or name in DEGREES or name == "expert_tp") and software.runs(name, each.value)
         }
 
     @cached_property
@@ -207,6 +206,7 @@ def combinations(question: SearchQuestion) -> list[Combination]:
     values = question.candidates
     names = [name for name in Plan.names() if name not in question.columns or name == "expert_tp"]
     found: list[Combination] = []
+    with_rows: dict[TableForm, bool] = {}
     for chosen in product(*(values[name] for name in names)):
         fields = dict(zip(names, chosen, strict=True))
         for parts in (False, True):
@@ -214,7 +214,9 @@ def combinations(question: SearchQuestion) -> list[Combination]:
                 continue  # of a whole sequence there is one kind
             interleaved, counted = fields["schedule"] == "interleaved", sum(COUNTED[fields["account_for"]])
             form = TableForm(parts, interleaved, fields["uneven_stages"], counted, fields["expert_tp"])
-            if _has_rows(question, form) and not _needless(question, fields):
+            if form not in with_rows:
+                with_rows[form] = _has_rows(question, form)
+            if with_rows[form] and not _needless(question, fields):
                 found.append(_combination(question, len(found), form, fields))
     return found
 
@@ -243,12 +245,19 @@ def _combination(question: SearchQuestion, number: int, form: TableForm, fields:
     work = (question.batch, question.sequence)
     try:
         plan = Plan(**fields, **_smallest(form))
-        structure = structure_of(model, system, plan, stated_names(question.values))
+        structure = _of_both_orders(question, structure_of(model, system, plan, stated_names(question.values)))
         question.software.refuse(fields, parts=form.parts)
     except InputError as error:
         return Combination(number, form, fields, (), None, str(error), name_of(error, model.name))
     rules = run_values(plan, model.name, model.sizes, system, work, question.values.get("encoder_sequence"))
     return Combination(number, form, fields, tuple(rules.get(name, 1) for name in question.constants), structure)
+
+
+def _of_both_orders(question: SearchQuestion, structure: Structure) -> Structure:
+    """The structure for either order of ranks where both are searched; shards of a hybrid have forms for each."""
+    if len(question.candidates["rank_order"]) < 2 or structure.hybrid:
+        return structure
+    return dataclasses.replace(structure, rank_order="either")
 
 
 def _smallest(form: TableForm) -> dict[str, Any]:

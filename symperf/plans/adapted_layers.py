@@ -17,10 +17,12 @@ experts, and all of a routed expert."""
 TARGETS: dict[str, tuple[str, ...]] = {
     **{name: (name,) for name in LAYERS},
     "attention": LAYERS[:8],
+    "linear_fc1": ("gate", "up"),
     "mlp": ("gate", "up", "down"),
     "all-linear": LAYERS,
 }
-"""What a plan may name -> the linear layers that this is."""
+"""What a plan may name -> the linear layers that this is, of which a model may lack some: an MLP without a gate has
+`up` in Megatron-Core's `linear_fc1`."""
 BASE_PRECISIONS = ("nf4", "int8")
 """Formats of 4 and 8 bits in which frozen weights may be stored."""
 

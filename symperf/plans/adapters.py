@@ -98,6 +98,8 @@ def trained_parts(
     Raises:
         BrokenRuleError: what does not go together, or what the model has not.
     """
+    if not (plan.lora_rank or plan.lora_targets or plan.dora or plan.freeze or plan.base_precision):
+        return frozen_classes(None, model, encoders), ()
     architecture = model.architecture
     layers = adaptable_layers(architecture)
     names = _targets(plan, layers)

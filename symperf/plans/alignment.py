@@ -14,12 +14,21 @@ SIXTY_FOUR: Final = 64
 """The usual multiple to which vocabularies are padded: 128 bytes of 16-bit elements, most efficient on A100."""
 SIZES: Final = ("vocab_size", "hidden_size", "intermediate_size")
 """Sizes that are sides of products."""
+HEAD: Final = "head_dim"
+"""A side of the products of eager attention, one head each, whose queries, keys and values are rows of it."""
 
 
 def misaligned_sizes(
-    model: Model, system: System, precision: str | None = None, vocab_multiple: int | None = None
+    model: Model,
+    system: System,
+    precision: str | None = None,
+    vocab_multiple: int | None = None,
+    *,
+    eager_attention: bool = False,
 ) -> tuple[str, ...]:
     """Names of the sizes that are no multiple of 16 bytes, on a device that computes in tiles.
+
+    The width of a head counts where attention runs as products; flash attention pads it.
 
     Products in FP32 run outside of tensor units, which any size suits; TF32 has elements of 4 bytes. Of a
     vocabulary that is padded it is the padded size.
@@ -29,7 +38,7 @@ def misaligned_sizes(
     if not system.quantised or precision == "fp32":
         return ()
     aligned = ALIGNED // 2 if precision == "tf32" else ALIGNED
-    sizes = {name: model.sizes.get(name, 0) for name in SIZES}
+    sizes = {name: model.sizes.get(name, 0) for name in (*SIZES, *((HEAD,) if eager_attention else ()))}
     sizes["vocab_size"] += -sizes["vocab_size"] % (vocab_multiple or 1)
     return tuple(name for name, size in sizes.items() if size % aligned)
 

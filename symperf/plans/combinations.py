@@ -359,6 +359,7 @@ def _shares_blocks(model: Model) -> bool:
     return any(kind.shared for kind in model.architecture.kinds)
 
 
+@lru_cache(maxsize=256)
 def _first_recurrent(architecture: Architecture) -> str:
     """The first of a model's mixers whose tokens need those before them, one after another; empty where none does."""
     convolved = any("convolved" in kind.traits for kind in architecture.kinds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
@@ -36,6 +37,15 @@ STATE_BYTES = {"activation_bytes": 2, "weight_bytes": 2, "gradient_bytes": 4, "o
 """Mixed-precision training with Adam: 18 bytes a parameter (Rajbhandari et al. 2020, Korthikanti et al. 2022)."""
 
 
+def _check(name: str, value: Any) -> Any:
+    """The value of a field as a plan holds it."""
+    return FIELDS[name].check(value)
+
+
+_check_once = lru_cache(maxsize=4096, typed=True)(_check)
+"""The same; a search makes thousands of plans of few values."""
+
+
 @dataclass(frozen=True)
 class Plan(PlanFields):
     """Parallel degrees, micro-batch, schedule, recomputation, sharding, precision and overlap.
@@ -47,8 +57,10 @@ class Plan(PlanFields):
     """
 
     def __post_init__(self) -> None:
-        for name, field in FIELDS.items():
-            object.__setattr__(self, name, field.check(getattr(self, name)))
+        for name, value in tuple(vars(self).items()):
+            if value is not FIELDS[name].default:
+                check = _check_once if type(value) in (bool, int, str) else _check
+                object.__setattr__(self, name, check(name, value))
         self._lay_out()
         refuse(PLAN_RULES, plan_values(self))
 

@@ -25,6 +25,7 @@ class SoftwareLimits:
     Attributes:
         name: of it, for messages.
         values: of fields, where it has some only.
+        several: parts of fields that list some, where it has some only; a field without parts is run.
         usual: values of fields in place of the plan's defaults, where none is asked for.
         choices: rules over `CHOICES`.
         rules: over what rules of a run read.
@@ -35,6 +36,13 @@ class SoftwareLimits:
     usual: Mapping[str, Any] = field(default_factory=dict)
     choices: tuple[Rule, ...] = ()
     rules: tuple[Rule, ...] = ()
+    several: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def runs(self, name: str, value: Any) -> bool:
+        """Whether it runs a value of a field, as far as it says."""
+        if name in self.several:
+            return value is None or set(str(value).split(",")) <= set(self.several[name])
+        return name not in self.values or value in self.values[name]
 
     def check(self, required: Mapping[str, tuple[Any, ...]]) -> None:
         """Refuse what is asked for and what the software does not run.
@@ -46,8 +54,9 @@ class SoftwareLimits:
             if name.startswith("overlap_") and len(values) > 1 and self.name:
                 raise InputError(f"require: {name}: found {len(values)} values, expected one with --emit {self.name}")
             for value in values:
-                if name in self.values and value not in self.values[name]:
-                    some = " or ".join("none" if each is None else str(each) for each in self.values[name])
+                if not self.runs(name, value):
+                    known = self.several[name] if name in self.several else self.values[name]
+                    some = " or ".join("none" if each is None else str(each) for each in known)
                     raise InputError(
                         f"require: {name}: found {quote(value)}, which {self.name} does not run; expected {some}"
                     )
@@ -56,7 +65,7 @@ class SoftwareLimits:
         """The values of a field that it runs, of some."""
         if not asked and name in self.usual:
             return (self.usual[name],)
-        return values if name not in self.values else tuple(each for each in values if each in self.values[name])
+        return tuple(each for each in values if self.runs(name, each))
 
     def refuse(self, fields: Mapping[str, Any], *, parts: bool) -> None:
         """Refuse choices that it does not run together.

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ..common.frozen import HashOnce
 from ..models.architecture import RECURRENT
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ COUNTED = {"none": (0, 0), "embedding": (1, 0), "loss": (0, 1), "both": (1, 1)}
 """Ends of a model that are dealt as a layer: what a plan calls them, and whether embedding and loss are."""
 Optimizer = Literal["adam", "adam-8bit", "adam-4bit", "adafactor", "sgd-momentum", "muon"]
 RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
+AnyOrder = RankOrder | Literal["either"]
+"""In a form for "either" order there are symbols for it, which a search gives values."""
+EITHER_ORDER = ("pipeline_inside", "pipeline_outside")
+"""Symbols of such a form: 1 where a whole pipeline lies inside a replica and 0 else, and the other way round."""
 Loss = Literal["unfused", "fused", "chunked", "fused-linear", "cut"]
 """How the loss follows the head: kernels that each read logits in 32 bits; one that reads them in 16; that one chunk by
 chunk, in a number of chunks that is given or that keeps a chunk's logits as small as the input; or no logits stored."""
@@ -42,8 +47,18 @@ HOSTED = ("weights", "cache", "experts")
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
 STATED = ("host_latency", "host_collective_latency", "overhead_latency", "jitter")
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
+WAITED = "host_wait"
+"""0 unless a run states it; only then passes wait for launches that do not run ahead."""
 SCATTERED = "scatter_latency"
 """0 unless a run states it; only then tokens of experts are sorted and summed by atomic additions."""
+SUMMED = "gradient_sum_bytes"
+"""0 unless a run states it; only then kernels of their own add gradients to the accumulated ones."""
+OWNED = "owned_tensors"
+"""0 unless a run states it; only then ZeRO-1 deals tensors as they are, and sums all gradients on every replica."""
+GATHERED = "gathered_tensors"
+"""0 unless a run states it; only then ZeRO-3 gathers tensors one by one, each piece by itself."""
+PAIRED = "exchange_overlap"
+"""0 unless a run states it; only then transfers of experts run beside passes of other micro-batches."""
 SENT = ("dispatch_element_bytes", "combine_element_bytes")
 """Formats of transfers of experts, there and back: that of activations unless a run states them."""
 SPLIT = (*ZERO_BUBBLE, "dualpipe")
@@ -65,7 +80,7 @@ def rank_order_of(plan: Plan, system: System) -> RankOrder:
 
 
 @dataclass(frozen=True)
-class Structure:
+class Structure(HashOnce):
     """One form of a training step's cost. Equal structures share one compiled program.
 
     Attributes:
@@ -93,7 +108,12 @@ class Structure:
         some_layers: full recomputation is of a given number of layers of each stage only.
         offload: what the host keeps, some of `OFFLOADS`.
         overheads: the run states what launches by the host, other software or stragglers add.
+        waits_for_launches: the run states how far its host runs ahead.
         scattered: the run states what an element takes that is added atomically to its place.
+        summed_apart: the run states what kernels move that add gradients to the accumulated ones.
+        owned: tensors are dealt to replicas whole (ZeRO-1 of InternEvo).
+        gathered_apart: tensors are gathered and reduced one by one, piece by piece (ZeRO-3 of DeepSpeed in 2021).
+        paired: the run states which part of the transfers of experts runs beside another micro-batch; passes are whole.
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run states, some of `SENT`.
         families: of kernels whose constants are known on the system, some of `kernel_constants.TRAINED`.
@@ -137,8 +157,13 @@ class Structure:
     some_layers: bool = False
     offload: tuple[str, ...] = ()
     overheads: bool = False
+    waits_for_launches: bool = False
     scattered: bool = False
-    rank_order: RankOrder = "tp-cp-dp-pp"
+    summed_apart: bool = False
+    owned: bool = False
+    gathered_apart: bool = False
+    paired: bool = False
+    rank_order: AnyOrder = "tp-cp-dp-pp"
     in_switch: bool = False
     links: Links = "switch"
     power_limited: bool = False
@@ -163,10 +188,22 @@ class Structure:
     chunks: tuple[tuple[tuple[int, ...], ...], ...] = ()
     module_stage: int = 0
 
+    __hash__ = HashOnce.__hash__
+
     @property
     def told_apart(self) -> bool:
         """Whether stages are priced and measured one by one: they have other kinds of layers, or not as many."""
         return bool(self.segments) or self.stages != "even" or any(self.counted)
+
+    @property
+    def shards_gradients(self) -> bool:
+        """Whether every backward pass reduces gradients into shards: ZeRO-2 and 3."""
+        return self.zero > 1
+
+    @property
+    def shards_weights(self) -> bool:
+        """Whether every pass gathers parameters: ZeRO-3."""
+        return self.zero > 2
 
     @property
     def limits_domains(self) -> bool:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ..common.frozen import Frozen
 from .adapters import ADAPTER_RULES
 from .combinations import COMBINATION_RULES
 from .frozen_parts import FREEZE_RULES
@@ -227,6 +229,11 @@ def divided_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
+@lru_cache(maxsize=256)
+def _divided(sizes: Frozen[int]) -> dict[str, int]:
+    return divided_sizes(sizes)
+
+
 def run_values(
     plan: Plan,
     model: str,
@@ -250,7 +257,7 @@ def run_values(
         **flags(plan, len(system.tiers)),
         **ABSENT,
         **sizes,
-        **divided_sizes(sizes),
+        **_divided(Frozen(sizes)),
         **model_flags(sizes),
         **{name: int(plan.number(name)) for name, each in NUMBERS.items() if each.whole},
         "schedule": plan.schedule,

@@ -135,6 +135,11 @@ class FullRun(BaseRun, Analysis, Derivable, Spending):
         plan, values = self.base_plan, self.given
         return type(self)(self.base_model, self.bare_system, plan, values=values, free=free, **self.question)
 
+    def _repr_html_(self) -> str:
+        from .shown import as_html
+
+        return as_html(self)
+
     def __repr__(self) -> str:
         asked = ", ".join(f"{name}={value}" for name, value in self.question.items() if value is not None)
         return f"{type(self).__name__}({self.model.name} on {self.system.name}, {self.plan}, {asked})"

@@ -11,6 +11,7 @@ from ..codegen.interpret import floats
 from ..codegen.interpret import run as evaluate
 from ..evaluation.base_run import ALIASES
 from ..evaluation.causes import INFERENCE
+from ..evaluation.rows import Rows
 from ..infer.binding import INFERENCE_LIMITS, Work, bind, bound_from
 from ..infer.compile import compile_inference, inference_memory_program
 from ..infer.formats import format_of
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..codegen.program import Program
-    from ..evaluation.base_run import Row
+    from ..evaluation.rows import Row
     from ..infer.adapter_slots import Adapters
     from ..models.model import Model
     from ..models.sounds import Sound
@@ -207,10 +208,10 @@ class InferenceRun(FullRun):
             found["activations"] += more
         return found
 
-    def table(self) -> list[Row]:
+    def table(self) -> Rows:
         """The breakdown as of `BaseRun.table`, the terms of the encoder first."""
         found = super().table()
-        return found if self.encoding is None else self.encoding.rows(self.value("time")) + found
+        return found if self.encoding is None else Rows([*self.encoding.rows(self.value("time")), *found])
 
     def shares(self) -> dict[str, float]:
         """The exact share of the time that each resource is responsible for; they sum to 1."""

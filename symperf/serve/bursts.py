@@ -73,9 +73,16 @@ class Burst:
         left = self.requests - self.waves * self.steady.engine.limit
         return left if left > CLOSE * self.requests else 0.0
 
+    @property
+    def _last(self) -> Burst | None:
+        """The last wave as a burst of its own, where others come before it."""
+        if self.waves + bool(self.rest) < 2:
+            return None
+        return Burst(ClosedLoop(self.steady, self.rest or float(self.steady.engine.limit)))
+
     def _wait(self, state: State, wave: int) -> float:
-        """The time after which a wave gets the places of the one before it."""
-        return wave * (state.prefill + self.steady.engine.steps * state.iteration)
+        """The time after which a wave gets the places of the one before it, and its turn behind prompts that wait."""
+        return wave * (state.queue + state.prefill + self.steady.engine.steps * state.iteration)
 
     def first_token(self, state: State) -> float:
         """Mean time to the first token."""
@@ -130,7 +137,7 @@ class Burst:
         return (1 - part) * alone + (part * self.steady.with_tokens(max(seen, 1.0), tokens) if part else 0.0)
 
     def iteration(self, state: State) -> float:
-        """Mean time of a decode step; where places are taken again and again it is that of a loop.
+        """Mean time of a decode step; until the last wave has the places it is that of a loop.
 
         u is the time from the first to the last prefill over that of decoding, in iterations. Two requests whose
         prefills lie d iterations apart share all decode steps but d; the mean over all pairs is 1 - u / 3, or
@@ -139,8 +146,11 @@ class Burst:
         shorter of two is 1 - r / 3 of the mean.
         """
         engine = self.steady.engine
-        if (self.waves and self.rest) or self.waves > 1 or not engine.steps:
+        if not engine.steps:
             return state.iteration
+        if self._last is not None:
+            part = self._last.requests / self.requests
+            return (1 - part) * state.iteration + part * self._last.iteration(state)
         packs = self._packs(self.requests)
         apart = (packs - 1) * engine.chunks / engine.steps
         shared = 1 - apart / 3 if apart <= 1 else (1 - 1 / (3 * apart)) / apart
@@ -159,13 +169,16 @@ class Burst:
         return FiniteRun(state, self.requests, first, last, first, step, self._duration(first, last, step))
 
     def _duration(self, first: float, last: float, step: float) -> float:
-        """Until the last token: of the request that begins last, or of the longest one.
+        """Until the last token: of the request that begins last, or of the longest one; the last wave is one by itself.
 
         The last to begin sees the part 1 - u / 2 of the steps of the others, or 1 / (2 u), and no prefill.
         """
         engine = self.steady.engine
         if not engine.steps:
             return last
+        if self._last is not None:
+            before = self.waves if self.rest else self.waves - 1
+            return self._wait(self.loop.state(), before) + self._last.alone().duration
         apart = self._behind(self.requests)[0] * engine.chunks / engine.steps
         shared = 1 - apart / 2 if apart <= 1 else 1 / (2 * apart)
         present = min(self.requests, float(engine.limit))

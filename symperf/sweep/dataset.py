@@ -55,7 +55,7 @@ def dataset(sweep: Sweep) -> xr.Dataset:
         try:
             list(pool.map(fill, every(sweep.shape, block_shape(sweep.shape, CHUNK))))
         except BaseException:
-            stop_compiling()
+            stop_compiling(pool)
             raise
         finally:
             pool.shutdown(cancel_futures=True)

@@ -211,7 +211,7 @@ def here(sweep: Sweep, shape: tuple[int, ...], indices: Iterable[int]) -> Iterat
                 index, future = waiting.popleft()
                 yield index, future.result()
         except BaseException:
-            stop_compiling()
+            stop_compiling(pool)
             raise
         finally:
             pool.shutdown(cancel_futures=True)

@@ -80,6 +80,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     },
     "crowding": {"pair_crowding": Limits(FRACTION, 1e-6, 1.0, "domain_efficiency", zero=True)},
     **_RECURRENT,
+    "ssd": {"ssd_passes": PASSES},
     **{
         f"channel_{family}": {f"channel_{name}": limits for name, limits in members.items()}
         | ({"channel_scan_efficiency": _ATTAINED} if family == "scans" else {})
@@ -121,7 +122,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     },
 }
 """Names and limits of the constants of each family."""
-TRAINED: Final = ("loops", "domain", "crowding", "bulk_exchanges")
+TRAINED: Final = ("loops", "domain", "crowding", "bulk_exchanges", "ssd")
 """Families whose terms a training step has."""
 FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     "narrow_efficiency": Limits(FRACTION, 1e-4, 1.0),

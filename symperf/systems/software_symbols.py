@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from .system_symbols import Limits
-from .units import FRACTION, TIME
+from .units import BYTES, COUNT, FRACTION, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,9 +15,16 @@ OPERATIONS: Final = replace(FRACTION, name="number of operations", example="12.5
 SOFTWARE: Final[Mapping[str, Limits]] = {
     "host_latency": Limits(TIME, 1e-9, 1e-2, zero=True),
     "host_collective_latency": Limits(TIME, 1e-9, 1e-1, zero=True),
+    "host_wait": Limits(FRACTION, 1e-6, 1.0, zero=True),
     "routing_operations": Limits(OPERATIONS, 1e-3, 1e4, zero=True),
     "expert_operations": Limits(OPERATIONS, 1e-3, 1e3, zero=True),
+    "expert_cast_operations": Limits(OPERATIONS, 1e-3, 1e3, zero=True),
+    "exchange_overlap": Limits(FRACTION, 1e-9, 1.0, zero=True),
     "scatter_latency": Limits(TIME, 1e-15, 1e-6, zero=True),
+    "gradient_sum_bytes": Limits(BYTES, 1 / 16, 1000, zero=True),
+    "broadcast_piece_bytes": Limits(BYTES, 1, 1e10),
+    "owned_tensors": Limits(COUNT, 1, 1e4, zero=True),
+    "gathered_tensors": Limits(COUNT, 1, 1e4, zero=True),
     "overhead_latency": Limits(TIME, 1e-9, 1e4, zero=True),
     "jitter": Limits(FRACTION, 1e-9, 1.0, zero=True),
 }

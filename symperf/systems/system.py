@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "systems"
 _REQUIRED: Final = ("memory_bandwidth", "memory_capacity")
-_TEXTS: Final = ("name", "title", "aliases", "base", "scale_up_links", "runtime")
+_TEXTS: Final = ("name", "title", "aliases", "base", "scale_up_links", "runtime", "generation")
 Links = Literal["switch", "mesh"]
 """What joins the devices of a scale-up domain: a switch, or a link between every two of them."""
 
@@ -67,10 +67,12 @@ class System:
     links: Links = "switch"
     runtime: str = DEFAULT_RUNTIME
     """What runs on the device and holds memory beside tensors, one of `runtime_memory.RUNTIMES`."""
+    generation: str = ""
+    """The architecture of the device, as its maker calls it; "" where the file says none."""
     software: Mapping[str, Quantity] = Frozen({})
     """Values of symbols of the software that runs on it."""
 
-    @property
+    @cached_property
     def families(self) -> tuple[str, ...]:
         """The families of kernels whose constants are known."""
         return families_of(self.quantities, self.stated)
@@ -160,6 +162,7 @@ class System:
         """
         raw = _Raw(where, self.name, self.title, dict(self.matrix_rates), dict(self.quantities), list(self.lineage))
         raw.stated, raw.links, raw.runtime = {*self.stated, *values}, self.links, self.runtime
+        raw.generation = self.generation
         for key, entry in values.items():
             if key == "matrix_rate":
                 raw.rates[precision] = quantity_of(entry, MATRIX_RATE, where, key)
@@ -212,6 +215,7 @@ class _Raw:
     stated: set[str] = field(default_factory=set)
     links: Links = "switch"
     runtime: str = DEFAULT_RUNTIME
+    generation: str = ""
 
 
 @cache
@@ -284,6 +288,7 @@ def _read_table(table: dict[str, Any], label: str, path: Path, seen: tuple[Path,
         raw.links = _links_of(table["scale_up_links"], label)
     if "runtime" in table:
         raw.runtime = runtime_of(table["runtime"], label)
+    raw.generation = text_of(table, "generation", label) or raw.generation
     raw.lineage = [raw.name, *raw.lineage]
     if path.parent != CATALOGUE:
         raw.stated |= SYMBOLS.keys() & table.keys()
@@ -367,6 +372,7 @@ def _build(raw: _Raw) -> System:
         stated=frozenset(raw.stated),
         links=raw.links,
         runtime=raw.runtime,
+        generation=raw.generation,
     )
 
 

@@ -52,6 +52,7 @@ SYMBOLS: Final[Mapping[str, Limits]] = {
     "grid_intensity": Limits(INTENSITY, 1e-12, 1e-5, zero=True),
     "matrix_efficiency": _EFFICIENCY,
     "fp8_efficiency": _EFFICIENCY,
+    "fp4_efficiency": _EFFICIENCY,
     "ridge_efficiency": Limits(FRACTION, 0.5, 1.0),
     "sustained_efficiency": _EFFICIENCY,
     "vector_efficiency": _EFFICIENCY,

@@ -60,6 +60,12 @@ OVERHEADS = ("host/overhead", "waits/stragglers")
 """Paths of what follows a step."""
 
 
+def reduced_once(structure: Structure) -> tuple[str, ...]:
+    """Beginnings of the paths of what gradients pass beside the last backward pass alone, and not beside every."""
+    once = {"gradients/": structure.zero < 2, "offload/gradients": not gradients_leave_at_once(structure)}
+    return tuple(path for path, alone in once.items() if alone)
+
+
 class Framed(NamedTuple):
     """What the tree of a step has around the passes of its pipeline.
 
@@ -263,7 +269,7 @@ class _Step:
         total, rest = self.total, self._overheads()
         pipeline = total - closing.end - sum(rest.values())
         gathers, delay = self._beside(self.framed.first, ("parameters/",))
-        reductions, tail = self._beside(self.framed.last, self._reduced_once())
+        reductions, tail = self._beside(self.framed.last, reduced_once(self.structure))
         traced = self.simulate()
         taken = self._span(traced) + (delay + tail) * NANO
         if taken > pipeline * NANO * (1 + 1e-9):
@@ -282,14 +288,6 @@ class _Step:
         before = [node for node, _ in gathers], delay
         events = self._events(traced, before, (reductions, tail), closing, rest, total)
         return Timeline(self.values, names, about, events)
-
-    def _reduced_once(self) -> tuple[str, ...]:
-        """Beginnings of the paths of what gradients pass beside the last backward pass alone, and not beside every."""
-        once = {
-            "gradients/": self.structure.zero < 2,
-            "offload/gradients": not gradients_leave_at_once(self.structure),
-        }
-        return tuple(path for path, alone in once.items() if alone)
 
     def _span(self, traced: sim.Trace) -> float:
         return traced.period if self.structure.schedule in NO_BARRIER else traced.makespan

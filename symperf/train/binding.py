@@ -77,9 +77,19 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "workspace_bytes": (0.0, "none assumed; set it to what your framework and its libraries hold"),
     "host_latency": (0.0, "none assumed; set it to what your host needs for a launch (symperf measure)"),
     "host_collective_latency": (0.0, "none assumed; set it to what your host needs to call a collective"),
+    "host_wait": (0.0, "the host runs ahead of the device: launches of CUDA return at once"),
     "routing_operations": (0.0, "none assumed; a profile of a software states them (--stack)"),
     "expert_operations": (0.0, "none assumed: one launch for all experts"),
+    "expert_cast_operations": (0.0, "none assumed: one launch for all experts"),
+    "exchange_overlap": (0.0, "transfers of experts run beside no other micro-batch"),
     "scatter_latency": (0.0, "tokens are sorted and summed by fused kernels, without atomic additions"),
+    "gradient_sum_bytes": (0.0, "the product of a gradient adds it: --gradient-accumulation-fusion of Megatron-LM"),
+    "owned_tensors": (0.0, "ZeRO deals equal shards of all weights"),
+    "gathered_tensors": (0.0, "ZeRO-3 gathers a layer in one buffer, from which its tensors are views, as FSDP does"),
+    "broadcast_piece_bytes": (
+        4194304.0,
+        "8 channels of 512 KiB (NCCL_BUFFSIZE over NCCL_STEPS): assumed, of 4 to 16, twice the rings of 4 adapters",
+    ),
     "overhead_latency": (0.0, "none assumed; set it to what input, logging and synchronisation add to a step"),
     "jitter": (0.0, "none assumed; set it to the relative spread of your devices' times"),
     **dict.fromkeys(DOCUMENTS, (0.0, "one document fills a sequence; set by the lengths of documents")),
@@ -170,12 +180,19 @@ def low_precision_rates(system: System, precision: str) -> Bound:
     if precision not in LOW_PRECISIONS:
         return {}
     half = system.matrix_rate("bf16" if "bf16" in system.matrix_rates else "fp16")
-    known = system.quantities.get("fp8_efficiency") if precision == "fp8" or system.power_limited else None
-    efficiency = known or system.quantities["matrix_efficiency"]
+    efficiency = system.quantities.get(narrow_efficiency(system, precision)) or system.quantities["matrix_efficiency"]
     return {
         "attention_rate": (half.value, f"attention, head and routers run in 16 bits: {half.source}"),
         "fp8_efficiency": (efficiency.value, efficiency.source),
     }
+
+
+def narrow_efficiency(system: System, precision: str) -> str:
+    """The quantity of a system that products in a low precision attain; empty where it has none of that precision."""
+    known = system.quantities.keys()
+    if precision == "fp4" and "fp4_efficiency" in known:
+        return "fp4_efficiency"
+    return "fp8_efficiency" if "fp8_efficiency" in known and (precision == "fp8" or system.power_limited) else ""
 
 
 def precision_of(plan: Plan, system: System) -> str:

@@ -21,7 +21,20 @@ from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.plan_fields import WIDE_PRECISIONS
 from ..plans.recompute_modules import modules_of
 from ..plans.stage_layout import chunks_of, modules_at
-from ..plans.structure import COUNTED, SCATTERED, STATED, Structure, rank_order_of, sent_formats
+from ..plans.structure import (
+    COUNTED,
+    GATHERED,
+    OWNED,
+    PAIRED,
+    SCATTERED,
+    SPLIT,
+    STATED,
+    SUMMED,
+    WAITED,
+    Structure,
+    rank_order_of,
+    sent_formats,
+)
 from ..plans.validity import MODEL_RULES, refuse
 from ..systems.kernel_constants import TRAINED
 from ..systems.quantities import check_number
@@ -97,10 +110,17 @@ def structure_of(
         power_limited=system.power_limited and not wide,
         rank_order=rank_order_of(plan, system),
         sent=sent_formats(stated) if model.architecture.routed else (),
+        waits_for_launches=WAITED in stated or states(system, WAITED),
         scattered=model.architecture.routed and (SCATTERED in stated or states(system, SCATTERED)),
+        summed_apart=SUMMED in stated or states(system, SUMMED),
+        owned=plan.zero == 1 and (OWNED in stated or states(system, OWNED)),
+        gathered_apart=plan.zero == 3 and (GATHERED in stated or states(system, GATHERED)),
+        paired=model.architecture.routed and plan.effective_schedule not in SPLIT and PAIRED in stated,
         overheads=any(name in stated or states(system, name) for name in STATED),
         families=tuple(name for name in system.families if name in TRAINED and not (wide and name == "loops")),
-        misaligned=misaligned_sizes(model, system, plan.precision, plan.vocab_multiple),
+        misaligned=misaligned_sizes(
+            model, system, plan.precision, plan.vocab_multiple, eager_attention=attention == "eager"
+        ),
         segments=model.segments,
         counted=COUNTED[plan.account_for],
         chunks=chunks_of(plan.stage_letters, plan.pp, _segment_sizes(model)) if plan.layout else (),

@@ -16,7 +16,7 @@ empty), `row.family`, `row.id`. `models.model_of(row)` is the model by name, or 
 `definitions.py` (training, memory) and `inference_definitions.py`, what a document says in `documents.toml`, which
 `documents.py` lays on the rows.
 
-Imports `common`, `evaluation`, `infer`, `models`, `plans`, `runs`, `serve`, `systems`.
+Imports `common`, `evaluation`, `infer`, `models`, `pictures`, `plans`, `runs`, `serve`, `systems`.
 """
 
 from __future__ import annotations

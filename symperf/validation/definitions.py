@@ -226,8 +226,10 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
     "Megatron-DeepSpeed": TrainingFramework(
         "DeepSpeed, deepspeed/runtime/pipe/schedule.py: TrainSchedule is 1F1B with one chunk a stage, gradients are "
         "reduced after the last backward pass; its fork of Megatron-LM (megatron/mpu/layers.py at 1619965d) waits for "
-        "every all-reduce of tensor parallelism, and has the kernels of 2021",
+        "every all-reduce of tensor parallelism, and has the kernels of 2021; PyTorch adds gradients in 16 bits "
+        "(accumulate_grad.h)",
         {"vpp": 1, "overlap_dp": 0.0, "overlap_tp": 0.0, **EAGER},
+        values={"gradient_sum_bytes": 6},
         stack="megatron-deepspeed",
     ),
     "Megatron-LM": TrainingFramework(
@@ -238,16 +240,19 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
     "InternEvo": TrainingFramework(
         "InternEvo, configs/7B_sft.py: overlap_sync_grad, not overlap_sync_param; sequence_parallel false; "
         "use_flash_attn, whose version is 2.2.1 (requirements and doc/en/install.md); gradients in the format of "
-        "training (solver/optimizer/hybrid_zero_optim.py)",
+        "training, added by PyTorch, summed by all-reduces; tensors, 5 matrices a layer beside small ones, have "
+        "owners who broadcast them (solver/optimizer/hybrid_zero_optim.py)",
         {"zero": 1, "overlap_dp": 1.0, "attention": "flash", "dropout": False},
-        values={"gradient_bytes": 2},
+        values={"gradient_bytes": 2, "gradient_sum_bytes": 6, "owned_tensors": 5},
         stack="flash-attention-2",
     ),
     "DeepSpeed ZeRO-3": TrainingFramework(
         "DeepSpeed of 2021 with Megatron-LM's modules (arXiv 2104.04473, section 5.2); "
-        "deepspeed/runtime/zero/constants.py of 2021: overlap_comm is false by default",
-        {"zero": 3, "overlap_dp": 0.0, "overlap_gather": 1.0, **EAGER},
-        values={"gradient_bytes": 2},
+        "deepspeed/runtime/zero/constants.py of 2021: overlap_comm is false by default; partition_parameters.py of "
+        "early 2021, _allgather_param: torch.cuda.synchronize before each gather, of one tensor, into a list of "
+        "pieces; of a layer's tensors its four matrices are above param_persistence_threshold (1e5)",
+        {"zero": 3, "overlap_dp": 0.0, "overlap_gather": 0.0, **EAGER},
+        values={"gradient_bytes": 2, "gathered_tensors": 4},
         stack="megatron-2021",
     ),
     "lit-gpt": TrainingFramework(

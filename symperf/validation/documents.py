@@ -4,7 +4,8 @@ A table of the file is a family of rows. Its keys, each with the place in the do
 
 * `columns`: what the row's empty cells hold, a micro-batch unless the row's other cells say another;
 * `instead`: cells that are read otherwise than they are written;
-* `plan`, `values`: fields of the plan, and values of other symbols; `network`: figures of the system around the part;
+* `plan`, `values`: fields of the plan (a `node_limit` of 0: a plain all-to-all), and values of other symbols;
+* `network`: figures of the system around the part;
 * `stack`: the profile of the kernels, by the document's date, where the framework's name says no version;
 * `flops`: what a TFLOP/s or a utilisation counts where `tflops_definition` does not say (`flop_counts.CONVENTIONS`);
 * `batch_tokens`: in a global batch, where no column says;

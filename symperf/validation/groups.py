@@ -141,26 +141,29 @@ class Contests:
     """How well layouts of one model on one system, of one size and work, are ranked.
 
     Attributes:
-        contests: with three layouts or more.
-        rows: in them.
+        contests: with three layouts or more, of which two measured at least 5 % apart.
+        level: other contests, whose measurements differ by less: what repeats of one run differ by, so without ranks.
+        rows: in the contests with ranks.
         correlation: Spearman's, the mean over contests weighted by their layouts.
         ordered: part of the pairs of layouts, 5 % or more apart in measurement, that are in the right order.
     """
 
     contests: int
+    level: int
     rows: int
     correlation: float
     ordered: float
 
 
 def contests(rows: Sequence[Scored]) -> Contests | None:
-    """How well competing layouts are ranked by the times of whole steps; None without three that compete."""
+    """How well competing layouts are ranked by the times of whole steps; None without three that are told apart."""
     found: dict[tuple[str, ...], dict[str, Scored]] = {}
     for row in rows:
         if row.labels.get("contest") and row.low is not None and row.quantity != "layer_time_s":
             key = (row.source, row.quantity, row.labels["contest"], *(label(row.labels, n) for n in BESIDE))
             found.setdefault(key, {}).setdefault(label(row.labels, "layout"), row)
-    several = [list(own.values()) for own in found.values() if len(own) >= FEWEST]
+    competing = [list(own.values()) for own in found.values() if len(own) >= FEWEST]
+    several = [own for own in competing if _apart([_for_work(row, row.measured) for row in own])]
     if not several:
         return None
     weighted, right, pairs = 0.0, 0, 0
@@ -169,11 +172,16 @@ def contests(rows: Sequence[Scored]) -> Contests | None:
         predicted = [_for_work(row, row.predicted) for row in own]
         weighted += len(own) * _spearman(measured, predicted)
         for one, other in itertools.combinations(range(len(own)), 2):
-            if max(measured[one], measured[other]) >= APART * min(measured[one], measured[other]):
+            if _apart((measured[one], measured[other])):
                 pairs += 1
                 right += (measured[one] < measured[other]) == (predicted[one] < predicted[other])
     count = sum(map(len, several))
-    return Contests(len(several), count, weighted / count, right / pairs if pairs else 1.0)
+    return Contests(len(several), len(competing) - len(several), count, weighted / count, right / pairs)
+
+
+def _apart(measured: Sequence[float]) -> bool:
+    """Whether measurements differ by so much that they have an order."""
+    return max(measured) >= APART * min(measured)
 
 
 def _for_work(row: Scored, value: float) -> float:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = ("params_b", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "hardware")
 DEGREES = ("num_devices", "tp", "pp", "dp", "ep")
-WORK = ("batch_size", "concurrency", "requests", "input_len_tokens", "output_len_tokens")
+WORK = ("batch_size", "concurrency", "requests", "input_len_tokens", "output_len_tokens", "length_spread")
 COLUMNS = Columns(
     required=("model", "hw_key", "metric", "value", "unit"),
     optional=(
@@ -242,7 +242,8 @@ def serving_of(row: TableRow, software: ServingFramework, work: RowWork) -> Serv
     from ..serve.serving import Serving
     from ..serve.workload import Workload
 
-    workload = Workload(concurrency=work.requests, requests=row.whole("requests"))
+    spread = row.number("length_spread") or 0.0
+    workload = Workload(work.requests, row.whole("requests"), prompt_spread=spread, generate_spread=spread)
     system = system_of(row, document_of(row).network)
     formats = formats_of(row, system)
     return Serving(

@@ -37,6 +37,7 @@ class ServingFramework:
         two_tables: the head's weights are a copy of their own where a model ties them to the embedding.
         stage_tokens: tokens, padding included, that a pipeline's micro-batch has at most; 0: micro-batches of the whole
             batch.
+        held_bytes: what a figure of memory counts beside tensors.
         tokens: of a batch's sequences together, by batch and length, where the length of a row is only the longest.
     """
 
@@ -47,9 +48,14 @@ class ServingFramework:
     chunk: int = 0
     two_tables: bool = False
     stage_tokens: int = 0
+    held_bytes: float = 0.0
     tokens: Mapping[tuple[int, int], int] = field(default_factory=lambda: NO_TOKENS)
 
 
+CONTEXT_OF_2022 = (
+    "1573 MiB on an A100 for CUDA's kernels, before modules were loaded when they are needed (CUDA 11.7): bigscience "
+    "train/tr11-176B-ml/chronicles-prequel.md at 9e64edec, a tensor of one element and nvidia-smi"
+)
 BERT_TOKENS: Mapping[tuple[int, int], int] = {
     (1, 32): 11,
     (1, 128): 25,
@@ -105,8 +111,10 @@ SOFTWARE: Mapping[str, ServingFramework] = {
     ),
     "FasterTransformer": ServingFramework(
         "FasterTransformer v5: static batches; getLocalBatchSize (utils/nccl_utils.cc) cuts them for a pipeline; "
-        "ParallelGptWeight has pre_decoder_embedding_table and post_decoder_embedding.kernel",
+        "ParallelGptWeight has pre_decoder_embedding_table and post_decoder_embedding.kernel; print_mem_usage "
+        f"(utils/cuda_utils.h) tells what is in use of the device, with CUDA's context: {CONTEXT_OF_2022}",
         "fastertransformer",
+        held_bytes=1573 * 2.0**20,
         two_tables=True,
         stage_tokens=1024,
     ),

@@ -44,9 +44,11 @@ def express(row: TableRow) -> list[Expressed]:
     def run() -> InferenceRun:
         system, software = system_of(row), software_of(row)
         formats, model = formats_of(row, system), model_of(row)
-        values = dict(formats.values)
+        values, beside = dict(formats.values), software.held_bytes
         if software.two_tables and model.architecture.tied_embeddings:
-            values["workspace_bytes"] = 2.0 * model.sizes["vocab_size"] * model.sizes["hidden_size"]
+            beside += 2.0 * model.sizes["vocab_size"] * model.sizes["hidden_size"]
+        if beside:
+            values["workspace_bytes"] = beside
         return InferenceRun(
             model,
             system,

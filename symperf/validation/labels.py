@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from typing import TYPE_CHECKING, Final
 
 from .case import CALIBRATION
@@ -12,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..evaluation.base_run import BaseRun
+    from ..models.model import Model
     from .case import Case
 
 GROUPINGS: Final = ("family", "device", "format", "class", "software", "size", "year")
 """What `symperf validate --by` takes."""
 SIZES: Final = ((0.0, "under 2B"), (2e9, "2B to 20B"), (2e10, "20B to 100B"), (1e11, "100B and more"))
 """Least parameters of a class of sizes, and its name."""
-BLACKWELL: Final = ("b200-sxm", "b300-sxm", "gb200-nvl72", "gb300-nvl72", "rtx-pro-6000", "rtx-5090", "dgx-spark")
 RECURRENT: Final = ("linear_attention", "lightning_attention")
 """Mixers that are called attention and keep a state."""
 UNTOLD: Final = "not told"
@@ -46,7 +47,7 @@ def labels_of(case: Case, run: BaseRun) -> dict[str, str]:
         "software": _RELEASE.sub("", software) if not serves else software,
         "size": size_class(run.value("parameters") if "parameters" in run.compiled.program.outputs else 0.0),
         "year": year_of(case.source, case.labels.get("framework", "")),
-        "judged": judged_as(case.source, routed=routed, device=device, serves=serves),
+        "judged": judged_as(case.source, routed=routed, generation=run.system.generation, serves=serves),
     }
     found |= layout_labels(case, run)
     return {**case.labels, **{name: value or UNTOLD for name, value in found.items()}}
@@ -65,29 +66,41 @@ def year_of(source: str, framework: str = "") -> str:
 
 
 def layout_labels(case: Case, run: BaseRun) -> dict[str, str]:
-    """A row's layout, and for what layouts compete: of training the batch is a part of the layout."""
+    """A row's layout, and for what layouts compete: of training the batch is a part of the layout.
+
+    They compete on one release of a software: another one has other kernels.
+    """
     names = ("sequence",) if "sequence" in run.bound else ("batch", "prompt", "generate")
     work = " ".join(f"{name}={run.bound[name][0]:g}" for name in names if name in run.bound)
     flight = case.case.rpartition(", ")[2]
     work += f" {flight}" if flight.endswith(" in flight") else ""
     batch = f"{run.bound['batch'][0]:g}" if "batch" in run.bound else ""
     size = f"{run.value('parameters'):.5g}" if "parameters" in run.compiled.program.outputs else ""
-    contest = f"{run.model.name} {size} {run.system.name} {run.plan.devices} {work}"
+    release = case.labels.get("framework", "")
+    contest = f"{run.model.name} {size} {shape_of(run.model)} {run.system.name} {run.plan.devices} {work} {release}"
     return {"layout": f"{run.plan} batch={batch}", "contest": contest, "batch": batch}
 
 
-def judged_as(source: str, *, routed: bool, device: str, serves: bool) -> str:
+def shape_of(model: Model) -> str:
+    """What tells the sizes of a model from others of as many parameters: other heads leave other products.
+
+    A fingerprint of 32 bits.
+    """
+    return f"{zlib.crc32(repr(sorted(model.sizes.items())).encode()):08x}"
+
+
+def judged_as(source: str, *, routed: bool, generation: str, serves: bool) -> str:
     """The subject by whose aim a row is judged, one of the keys of `aim` in judged.toml.
 
-    >>> judged_as("DGXC", routed=True, device="h100-sxm", serves=False)
+    >>> judged_as("DGXC", routed=True, generation="", serves=False)
     'mixtures'
     """
     if source.endswith(" memory"):
         return "memory"
     if source.startswith("serving "):
         return "serving"
-    if device in BLACKWELL:
-        return "blackwell"
+    if generation.casefold() in judged()["aim"]:
+        return generation.casefold()
     if serves:
         return "inference"
     return "mixtures" if routed else "training"

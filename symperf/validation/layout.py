@@ -105,7 +105,9 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
     if "async tp" in f"{told} {row.text('note').casefold()}":
         fields["overlap_tp"] = 1.0
     if software.deduplicated and model.architecture.routed and not model.architecture.grouped_routing:
-        fields["node_limit"] = -(-fields.get("ep", 1) // (row.whole("devices_per_node") or 8))
+        fields.setdefault("node_limit", -(-fields.get("ep", 1) // (row.whole("devices_per_node") or 8)))
+    if fields.get("node_limit") == 0:
+        del fields["node_limit"]  # a plain all-to-all
     open_chunks = row.whole("vpp") is None and not {"vpp", "schedule"} & set(fields) and not software.micro_batches
     stages(fields, model)
     if fields.get("vpp", 1) > 1 or (open_chunks and degrees["pp"] > 1):
@@ -323,7 +325,7 @@ def stages(fields: dict[str, Any], model: Model) -> None:
     layers, pp, vpp = model.sizes["num_layers"], int(fields.get("pp", 1)), int(fields.get("vpp", 1))
     if pp == 1:
         fields.pop("vpp", None)
-    elif {"layout", "account_for"} & set(fields) or layers % (pp * vpp) == 0:
+    elif {"layout", "account_for", "first_stage_layers"} & set(fields) or layers % (pp * vpp) == 0:
         return
     elif vpp == 1:
         fields["uneven_stages"] = True

@@ -1,14 +1,15 @@
-"""Measurement against prediction, on logarithmic axes."""
+"""Measurement against prediction, on logarithmic axes: a chart for each kind of quantity."""
 
 from __future__ import annotations
 
-import io
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, quote
-from ..common.extras import import_extra
-from ..common.pictures import own_style, write_plain
+from ..common.errors import InputError
+from ..pictures.charts import Numbers
+from ..pictures.figure import Sheet
+from ..pictures.scales import prefixed
+from ..pictures.style import CURVES, SHAPES, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,75 +17,95 @@ if TYPE_CHECKING:
     from .case import Scored
 
 KINDS = {
-    "times in seconds": ("time_s", "prefill_s", "decode_s", "time_per_token_s", "layer_time_s"),
-    "tokens/s": ("tokens_per_s", "tokens_per_s_per_device", "samples_per_s"),
-    "TFLOP/s a device": ("tflops_per_device",),
-    "bytes a device": ("memory_bytes",),
+    "times (s)": ("time_s", "prefill_s", "decode_s", "time_per_token_s", "layer_time_s"),
+    "throughput (tokens/s, samples/s)": ("tokens_per_s", "tokens_per_s_per_device", "samples_per_s"),
+    "work of a device (TFLOP/s)": ("tflops_per_device",),
+    "memory of a device (bytes)": ("memory_bytes",),
 }
 """What is drawn together -> the quantities of it."""
-FORMATS = ("png", "svg")
+NEAR = 0.1
+"""Part within which the grey band lies."""
+LISTED = 22
+"""Families of a chart that its legend names, those with the most rows."""
 
 
-def check_format(path: str) -> str:
-    """The type of a figure's file, by the end of its name.
+@dataclass(frozen=True)
+class Agreement:
+    """Rows of one kind of quantity, a mark for each family.
+
+    Attributes:
+        title: with the unit.
+        rows: that are scored.
+        families: all of the picture, of which each has its mark in every chart.
+        height: inches.
+    """
+
+    title: str
+    rows: Sequence[Scored]
+    families: Sequence[str]
+    height: float = field(default=4.2, kw_only=True)
+
+    def draw(self, axes: Any) -> None:
+        """Draw into axes of matplotlib."""
+        from matplotlib.lines import Line2D
+
+        for number, family in enumerate(self.families):
+            own = [row for row in self.rows if row.source == family]
+            if not own:
+                continue
+            axes.plot(
+                [row.measured for row in own],
+                [row.predicted for row in own],
+                marker=SHAPES[number // len(CURVES) % len(SHAPES)],
+                linestyle="",
+                markersize=3.2,
+                alpha=0.75,
+                markeredgewidth=0,
+                color=CURVES[number % len(CURVES)],
+                label=f"{shorten(family, 18)} ({len(own)})",
+            )
+        ends = [
+            min(min(row.measured, row.predicted) for row in self.rows) / 1.3,
+            max(max(row.measured, row.predicted) for row in self.rows) * 1.3,
+        ]
+        axes.plot(ends, ends, color="black", linewidth=0.8)
+        low, high = ([end * (1 + part) for end in ends] for part in (-NEAR, NEAR))
+        axes.fill_between(ends, low, high, color="black", alpha=0.12, linewidth=0)
+        axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+        prefixed(axes.xaxis, "measured")
+        prefixed(axes.yaxis, "predicted")
+        handles, labels = axes.get_legend_handles_labels()
+        if len(labels) > LISTED:
+            sizes = [len(handle.get_xdata()) for handle in handles]
+            kept = sorted(sorted(range(len(labels)), key=lambda k: -sizes[k])[:LISTED])
+            more = sum(sizes) - sum(sizes[k] for k in kept)
+            handles = [*(handles[k] for k in kept), Line2D([], [], linestyle="")]
+            labels = [*(labels[k] for k in kept), f"{len(labels) - LISTED} others ({more})"]
+        axes.legend(
+            handles, labels, fontsize=6.5, loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.1,
+            labelspacing=0.3,
+        )  # fmt: skip
+
+    def finish(self, axes: Any) -> None:
+        """Nothing more."""
+
+    def table(self) -> Numbers:
+        """Its numbers."""
+        rows = [(row.source, row.case, row.measured, row.predicted) for row in self.rows]
+        return Numbers(self.title, ("family", "case", "measured", "predicted"), rows)
+
+
+def sheet(scored: Sequence[Scored]) -> Sheet:
+    """The picture.
 
     Raises:
-        InputError: it is not one that can be drawn, or matplotlib is not installed.
+        InputError: nothing to draw.
     """
-    found = Path(path).suffix.lower().removeprefix(".")
-    if found not in FORMATS:
-        raise InputError(f"plot: found {quote(path)}, expected a file that ends in {' or '.join(FORMATS)}")
-    import_extra("matplotlib", "plot", "plot")
-    return found
-
-
-def draw(scored: Sequence[Scored], path: str) -> bytes:
-    """The figure: one panel for each kind of quantity, one colour for each family.
-
-    Args:
-        scored: what to draw.
-        path: of its file; the end of its name says the type.
-
-    Raises:
-        InputError: another type, nothing to draw, or matplotlib is not installed.
-    """
-    suffix = check_format(path)
-    panels = [(title, found) for title, names in KINDS.items() if (found := [r for r in scored if r.quantity in names])]
-    if not panels:
+    kinds = {title: [row for row in scored if row.quantity in names] for title, names in KINDS.items()}
+    families = list(dict.fromkeys(row.source for row in scored))
+    charts = [Agreement(title, rows, families) for title, rows in kinds.items() if rows]
+    if not charts:
         raise InputError("plot: no row is scored, so there is nothing to draw")
-    with own_style() as matplotlib:
-        figure = matplotlib.figure.Figure(figsize=(6.5 * min(len(panels), 2), 5.5 * -(-len(panels) // 2)))
-        for number, (title, rows) in enumerate(panels):
-            _panel(figure.add_subplot(-(-len(panels) // 2), min(len(panels), 2), number + 1), title, rows, matplotlib)
-        write_plain(figure)
-        figure.tight_layout()
-        out = io.BytesIO()
-        metadata = {"Date": None} if suffix == "svg" else {"Software": None}
-        figure.savefig(out, format=suffix, dpi=120, metadata=metadata)
-    return out.getvalue()
-
-
-def _panel(axes: Any, title: str, rows: Sequence[Scored], matplotlib: Any) -> None:
-    families = list(dict.fromkeys(row.source for row in rows))
-    colours = matplotlib.colormaps["tab20"]
-    for number, family in enumerate(families):
-        own = [row for row in rows if row.source == family]
-        axes.plot(
-            [row.measured for row in own],
-            [row.predicted for row in own],
-            marker="osD^v<>"[number // 20 % 7],
-            linestyle="",
-            markersize=3,
-            alpha=0.7,
-            color=colours(number % 20),
-            label=f"{family} ({len(own)})",
-        )
-    ends = [
-        min(min(r.measured, r.predicted) for r in rows) / 1.3,
-        max(max(r.measured, r.predicted) for r in rows) * 1.3,
-    ]
-    axes.plot(ends, ends, color="black", linewidth=0.8)
-    axes.fill_between(ends, [end * 0.9 for end in ends], [end * 1.1 for end in ends], color="black", alpha=0.1, lw=0)
-    axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=f"{title}; grey: within 10 %")
-    axes.set(xlabel="measured", ylabel="predicted")
-    axes.legend(fontsize="x-small", frameon=False)
+    count = sum(len(chart.rows) for chart in charts)
+    title = f"Predicted against measured, {count:,} rows; grey: within {100 * NEAR:.0f} %"
+    return Sheet(title, charts, columns=min(len(charts), 2))

@@ -191,6 +191,8 @@ def _in_flight(row: TableRow, case: Case, run: InferenceRun) -> Reading:
     ]
     for name in ("concurrency", "requests"):
         work += [f"--{name}", row.text(name)] if row.text(name) else []
+    for name in ("--prompt-spread", "--generate-spread"):
+        work += [name, row.text("length_spread")] if row.text("length_spread") else []
     chunk = software_of(row).chunk
     work += ["--chunk", str(chunk)] if chunk else []
     command = Command(("symperf", "serve", *words[:3], *work, *words[3:], *set_words(values)), files)

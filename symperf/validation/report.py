@@ -117,6 +117,7 @@ def layouts_json(report: Report) -> dict[str, Any]:
         return {}
     return {
         "contests": found.contests,
+        "without_order": found.level,
         "rows": found.rows,
         "rank_correlation": found.correlation,
         "ordered_pairs": found.ordered,

@@ -89,7 +89,7 @@ def test_a_picture_and_data(tmp_path: Path) -> None:
         assert target.stat().st_size > 2000
     with pytest.raises(InputError, match=r"expected a file that ends in \.png, \.pdf, \.svg"):
         found.plot(tmp_path / "phase.txt")
-    with pytest.raises(InputError, match="cannot write"):
+    with pytest.raises(InputError, match="cannot be written"):
         found.plot(tmp_path / "missing" / "phase.png")
     told = json.loads(json.dumps(found.to_dict()))
     assert len(told["region"]) == 9

@@ -15,6 +15,7 @@ import pytest
 import symperf as sf
 from symperf.cli import main
 from symperf.report.bars import LEAST, MOST, REST, bar, terms
+from symperf.report.training import merge_rows
 
 TRAIN = ["train", "gpt-22b", "-s", "a100-80gb-sxm", "--tp", "8", "--batch", "8", "--sequence", "2048"]
 DOES_NOT_FIT = ["train", "gpt-22b", "-s", "a100-80gb-sxm", "--batch", "8", "--sequence", "2048"]
@@ -86,7 +87,7 @@ def test_what_does_not_fit_fills_the_bar() -> None:
 
 def test_shares_of_bars_sum_to_one() -> None:
     run = sf.training(sf.Model.load("gpt-22b"), sf.System.load("a100-80gb-sxm"), sf.Plan(tp=8), batch=8, sequence=2048)
-    found = terms(run)
+    found = terms(merge_rows(run.table()))
     assert sum(share for _, share, _ in found) == pytest.approx(1, abs=LEAST / 10)
     shares = [share for name, share, _ in found if name != REST]
     assert shares == sorted(shares, reverse=True)
@@ -97,3 +98,28 @@ def test_a_bar_is_its_part() -> None:
     assert [len(bar(part / 16, 2)) for part in range(17)] == [0, *[1] * 8, *[2] * 8]
     assert bar(1, 40) == "█" * 40
     assert bar(0, 40) == bar(0, 40, blocks=False) == ""
+
+
+OTHERS = {
+    "infer": ["infer", "llama-2-7b", "-s", "h100-sxm", "--batch", "1", "--prompt", "100", "--generate", "20"],
+    "serve": ["serve", "llama-2-7b", "-s", "h100-sxm", "--prompt", "512", "--generate", "64", "--tpot", "0.05"],
+    "inspect": ["inspect", "llama-2-7b", "--sequence", "128"],
+}
+
+
+@pytest.mark.parametrize("verb", OTHERS)
+def test_other_verbs_have_bars_in_a_terminal_alone(verb: str, call: Any) -> None:
+    piped, seen = call(OTHERS[verb]).out, shown(OTHERS[verb])
+    assert "█" not in piped
+    assert seen.startswith(piped)
+    assert sum("█" * 30 in line for line in seen.removeprefix(piped).splitlines()) >= 1
+    assert shown([*OTHERS[verb], "--no-bars"]) == piped
+
+
+def test_a_search_has_bars_of_its_best_plan() -> None:
+    words = ["search", "llama-2-7b", "-s", "h100-sxm", "--devices", "8", "--batch", "32", "--sequence", "1024"]
+    for name in ("recompute=none", "zero=1", "schedule=1f1b", "tp=1", "pp=1"):
+        words += ["--require", name]
+    seen = shown(words).splitlines()
+    assert re.match(r"compute +█{40} +\d\d\.\d % of the time$", seen[-seen[::-1].index("")])
+    assert re.match(r"memory +█+[▏▎▍▌▋▊▉]? +\d\d\.\d % of 79\.18 GiB$", seen[-1])

@@ -8,7 +8,9 @@ import os
 import re
 import shlex
 import sys
+import time
 from importlib import metadata
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +169,29 @@ def test_a_call_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no answer within 0.2 s" in ask(INSPECT, 0.2).lines
     monkeypatch.setattr(mcp_server, "PROGRAM", (sys.executable, "-c", "import sys; sys.exit(3)"))
     assert ask(INSPECT) == (None, "inspect: exit status 3 without an answer")
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks the kernel about processes")
+def test_what_a_call_started_ends_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A compiler, for instance, which the killed process cannot end."""
+    started = tmp_path / "started"
+    code = "import pathlib, subprocess, sys; made = subprocess.Popen(['sleep', '60']); "
+    code += f"pathlib.Path({str(started)!r}).write_text(str(made.pid)); made.wait()"
+    monkeypatch.setattr(mcp_server, "PROGRAM", (sys.executable, "-c", code))
+    assert "no answer within 2 s" in ask(INSPECT, 2.0).lines
+    end = time.monotonic() + 20
+    while is_running(int(started.read_text())) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not is_running(int(started.read_text()))
+
+
+def is_running(number: int) -> bool:
+    """Whether there is a process of this number that has not ended; one that nobody has asked about has."""
+    try:
+        status = Path(f"/proc/{number}/status").read_text(encoding="ascii")
+    except OSError:
+        return False
+    return "State:\tZ" not in status
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, version: str) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from symperf.plan_search.search import answer_search
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs signals")
@@ -123,24 +126,46 @@ def test_a_process_that_the_system_kills_is_no_signal(tmp_path: Path, monkeypatc
     assert not list(tmp_path.rglob("*.tmp.*"))
 
 
-def test_threads_that_wait_for_another_process_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def begin(pool: ThreadPoolExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Future[Any]:
+    """Have a thread of a pool compile something that does not end."""
     monkeypatch.setattr(compiling, "LONG", 0)
     monkeypatch.setattr(compiling, "_CHILD", ENDLESS)
     module = Store(tmp_path / "store").module(TEXT)
-    found: list[BaseException] = []
+    return pool.submit(compiling.load_function, module, "kernel", ARGUMENTS)
 
-    def load() -> None:
-        try:
-            compiling.load_function(module, "kernel", ARGUMENTS)
-        except KeyboardInterrupt as failure:
-            found.append(failure)
 
-    thread = threading.Thread(target=load)
-    thread.start()
+def test_threads_that_wait_for_another_process_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = ThreadPoolExecutor(1)
+    found = begin(pool, tmp_path, monkeypatch)
+    waiting = pool.submit(int)
     wait_for(lambda: compiling._running)
-    compiling.stop_compiling()
-    thread.join(30)
-    assert len(found) == 1
+    compiling.stop_compiling(pool)
+    assert isinstance(found.exception(0), KeyboardInterrupt)
+    assert waiting.cancelled()
+    assert not compiling._running
+    assert not compiling._stops
+
+
+def test_what_begins_in_the_moment_of_a_stop_ends_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stop has looked for what runs before the other process is known."""
+    began, children, there = threading.Event(), [], subprocess.Popen
+
+    def slow(*given: Any, **more: Any) -> Any:
+        began.set()
+        wait_for(lambda: compiling._stops)
+        children.append(there(*given, **more))
+        return children[0]
+
+    monkeypatch.setattr(compiling.subprocess, "Popen", slow)
+    pool = ThreadPoolExecutor(1)
+    found = begin(pool, tmp_path, monkeypatch)
+    assert began.wait(60)
+    start = time.monotonic()
+    compiling.stop_compiling(pool)
+    assert time.monotonic() - start < 30
+    assert isinstance(found.exception(0), KeyboardInterrupt)
+    assert children[0].returncode == -signal.SIGKILL
+    assert not compiling._running
 
 
 def test_a_search_that_compiles_ends_at_a_signal_and_keeps_nothing_half_made(

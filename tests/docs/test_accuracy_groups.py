@@ -55,7 +55,7 @@ REPORT = Report(
 def test_the_worst_group_comes_first_with_the_cause_of_the_family_that_makes_its_error(page: Any) -> None:
     lines = [line for line in page.worst_lines(REPORT.scored) if line.startswith("|")]
     assert lines[2].startswith("| family: LLAMACPP | 20 | 40.0% | 12% |")
-    assert "LLAMACPP (100%): unpacking of quantised weights" in lines[2]
+    assert "LLAMACPP (100%): prompts: weights are unpacked to 16 bits" in lines[2]
     numbers = [[float(cell) for cell in re.findall(r"\| (\d+\.?\d*)%", line)[:2]] for line in lines[2:]]
     excess = [mean / aim for mean, aim in numbers]
     assert excess == sorted(excess, reverse=True)

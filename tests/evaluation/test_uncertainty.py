@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import tomllib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,14 +17,18 @@ import symperf as sf
 from symperf.common.errors import InputError
 from symperf.evaluation.causes import (
     CAUSES,
+    FILE,
     HOST,
     IMBALANCE,
     KERNELS,
+    KINDS,
     NETWORK,
     REST,
     SOFTWARE,
     cause_of,
+    combine,
     scatter_of,
+    subject_of,
 )
 from symperf.evaluation.uncertainty import spreads
 from symperf.systems.system import catalogue_names
@@ -67,12 +72,50 @@ def test_each_cause_is_its_symbols_alone_in_quadrature_and_the_ends_are_all_caus
 def test_the_rest_is_that_of_the_kind_of_answer_and_software_counts_where_it_was_not_measured() -> None:
     train, infer, _ = runs()
     assert train.interval().causes[REST] == (scatter_of("training").below, scatter_of("training").above)
-    assert train.interval().causes[SOFTWARE] == (scatter_of("training").software,) * 2
+    assert train.interval().causes[SOFTWARE] == scatter_of("training").software
     assert infer.interval().causes[REST] == (scatter_of("inference").below, scatter_of("inference").above)
     assert infer.interval().causes[SOFTWARE] == (0.0, 0.0)  # vLLM's kernels were measured on an H100
     other = infer.swap(stack="fastertransformer").interval()
-    assert other.causes[SOFTWARE] == (scatter_of("inference").software,) * 2
+    assert other.causes[SOFTWARE] == scatter_of("inference").software
+    rate = infer.swap(stack="fastertransformer").interval("tokens_per_s").causes
+    assert rate[SOFTWARE] == other.causes[SOFTWARE][::-1]
+    assert rate[REST] == other.causes[REST][::-1]
     assert scatter_of("token", "nobody") == scatter_of("token")
+
+
+def test_what_software_changes_is_told_apart_by_format_and_experts() -> None:
+    subjects = [
+        subject_of(precision, routed=routed) for precision, routed in ((None, False), ("fp8", False), ("bf16", True))
+    ]
+    assert subjects == ["dense", "narrow", "mixtures"]
+    above = [scatter_of("prompt", "", subject).software[1] for subject in subjects]
+    assert above == sorted(above)
+    routed = sf.training("mixtral-8x7b", "h100-sxm", sf.Plan(ep=8, dp=8), batch=64, sequence=2048)
+    assert routed.interval().causes[SOFTWARE] == scatter_of("training", subject="mixtures").software
+
+
+def test_where_the_spreads_hold_more_than_asked_a_share_of_them_is_taken_and_no_rest() -> None:
+    group = "vllm-0.24 b200-sxm minimax-m2.5"
+    found = scatter_of("first_token", group)
+    assert (found.below, found.above) == (0.0, 0.0)
+    assert all(0 < share <= 1 for share in found.shares)
+    moved = {"matrix_efficiency": (0.1, 0.2), "host_latency": (0.03, 0.04)}
+    own, plain = (combine(moved, each, measured=True) for each in (found, scatter_of("first_token")))
+    for cause in (KERNELS, HOST):
+        assert own[cause] == pytest.approx(
+            [share * step for share, step in zip(found.shares, plain[cause], strict=True)]
+        )
+    assert found.turned.turned == found
+
+
+def test_no_side_of_any_interval_is_nothing() -> None:
+    table = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    for kind in KINDS:
+        for group in ("", *table[kind].get("own", {})):
+            found = scatter_of(kind, group)
+            for rest, share in zip((found.below, found.above), found.shares, strict=True):
+                assert rest > 0 or 0 < share <= 1
+                assert rest == 0 or share == 1
 
 
 def test_the_steps_that_the_rest_is_from_are_of_a_software_that_was_measured() -> None:
@@ -144,8 +187,8 @@ def test_without_spreads_an_interval_is_what_other_software_and_the_rest_leave()
     fixed = run.bind(**{name: run.bound[name][0] for name in spreads(run)}).interval()
     scatter = scatter_of("training")
     assert fixed.effects == ()
-    assert fixed.high == pytest.approx(fixed.value * math.exp(math.hypot(scatter.above, scatter.software)))
-    assert fixed.low == pytest.approx(fixed.value * math.exp(-math.hypot(scatter.below, scatter.software)))
+    assert fixed.high == pytest.approx(fixed.value * math.exp(math.hypot(scatter.above, scatter.software[1])))
+    assert fixed.low == pytest.approx(fixed.value * math.exp(-math.hypot(scatter.below, scatter.software[0])))
 
 
 @given(st.sampled_from(range(2)), st.sampled_from(["time", "tokens_per_s"]))

@@ -5,42 +5,33 @@ from __future__ import annotations
 import json
 import random
 import re
-import shlex
 import shutil
 import subprocess
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.explored import MODEL, SYSTEM, data, draw, of_command, run_or_refusal
 from support.tools import tool
 
 import symperf as sf
-from symperf.cli.infer import build_run
-from symperf.cli.parser import parse
-from symperf.cli.train import ask
 from symperf.common.errors import InputError
-from symperf.explore.explorer import Explorer, parse_varied
+from symperf.explore import inference
+from symperf.explore import serving as serving_of_pages
+from symperf.explore.explorer import Explorer, parse_book, parse_varied
 from symperf.explore.page import STATIC, page
+from symperf.explore.passes import pass_program
 from symperf.explore.training import VARIED
-from symperf.runs.inference_run import InferenceRun
 from symperf.runs.training_run import Run
+from symperf.timeline.training import training_timeline
 from symperf.train.compile import compile_step
+from symperf.train.memory.memory_tables import stage_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from symperf.runs.full_run import FullRun
-
-MODEL, SYSTEM = "llama-2-7b", "h100-sxm"
-VARY = {
-    "recompute": ("none",),
-    "sequence_parallel": (False, True),
-    "zero": (1,),
-    "schedule": ("1f1b", "interleaved"),
-    "attention": ("flash",),
-}
-MANY = 40
+MANY = 15
+"""Settings of each kind of run; the browser is asked for more."""
 SCRIPT = """
 import { readFileSync } from "node:fs";
 import { answer, readKinds, startOf } from "./model.js";
@@ -59,64 +50,6 @@ console.log(JSON.stringify(found));
 """
 
 
-@lru_cache(maxsize=1)
-def _data() -> dict[str, Any]:
-    """An explorer of few structures, as a page reads it."""
-    plan = sf.Plan(tp=2, dp=2, zero=1)
-    explorer = Explorer([sf.Model.load(MODEL)], [sf.System.load(SYSTEM)], plan, train=(32, 2048), varied=VARY)
-    found: dict[str, Any] = json.loads(json.dumps(explorer.data()))
-    return found
-
-
-def _draw(kind: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """A configuration: any choices, and half of the numbers anywhere in their ranges."""
-    numbers = {}
-    for each in kind["numbers"]:
-        if rng.random() < 0.5:
-            continue
-        if each["degrees"]:
-            numbers[each["name"]] = rng.choice(each["degrees"][:4])
-        elif each["whole"]:
-            numbers[each["name"]] = rng.choice([8, 32, 64, 7, 500])
-        else:
-            numbers[each["name"]] = rng.uniform(each["low"], each["high"])
-    choices = {choice["name"]: rng.choice(choice["values"]) for choice in kind["choices"]}
-    return {"kind": kind["name"], "choices": choices, "numbers": numbers}
-
-
-def _run(kind: dict[str, Any], asked: dict[str, Any]) -> FullRun:
-    """What Python says of a configuration.
-
-    Raises:
-        InputError: it cannot be.
-    """
-    grouped: dict[str, dict[str, Any]] = {"plan": {}, "work": {}, "system": {}}
-    for each in kind["numbers"]:
-        value = asked["numbers"].get(each["name"], each["start"])
-        if each["group"] != "system" or each["name"] in asked["numbers"]:
-            grouped[each["group"]][each["name"]] = int(value) if each["whole"] else value
-    fields = {name: value for name, value in asked["choices"].items() if name not in ("model", "system")}
-    plan = sf.Plan(**fields, **grouped["plan"])
-    make: Any = Run if kind["name"] == "train" else InferenceRun
-    made: FullRun = make(
-        sf.Model.load(MODEL), sf.System.load(SYSTEM), plan, **grouped["work"], values=grouped["system"]
-    )
-    return made
-
-
-def _of_command(text: str) -> FullRun:
-    """The run that a command line asks for."""
-    options = parse(shlex.split(text)[1:])
-    return ask(options).answer if options.verb == "train" else build_run(options)
-
-
-def _run_or_refusal(kind: dict[str, Any], asked: dict[str, Any]) -> tuple[FullRun | None, str | None]:
-    try:
-        return _run(kind, asked), None
-    except InputError as error:
-        return None, str(error)
-
-
 def _node(folder: Path, script: str, data: dict[str, Any]) -> Any:
     """What a script prints that has the page's modules and some data beside it."""
     for path in STATIC.glob("*.js"):
@@ -132,12 +65,12 @@ def _node(folder: Path, script: str, data: dict[str, Any]) -> Any:
 
 def test_javascript_gives_the_numbers_and_the_refusals_of_python(tmp_path: Path) -> None:
     """At settings drawn at random: time, memory, joules, dollars, shares and the breakdown, or the same line."""
-    rng, data = random.Random(26), _data()
-    asked = [(kind, _draw(kind, rng)) for _ in range(MANY) for kind in data["kinds"]]
-    answers = _node(tmp_path, SCRIPT, {"data": data, "asked": [each for _, each in asked]})
+    rng, known = random.Random(26), data()
+    asked = [(kind, draw(kind, rng)) for _ in range(MANY) for kind in known["kinds"]]
+    answers = _node(tmp_path, SCRIPT, {"data": known, "asked": [each for _, each in asked]})
     answered = 0
     for (kind, each), found in zip(asked, answers, strict=True):
-        run, refusal = _run_or_refusal(kind, each)
+        run, refusal = run_or_refusal(kind, each)
         assert found.get("reason") == refusal, each
         if run is None:
             continue
@@ -146,7 +79,7 @@ def test_javascript_gives_the_numbers_and_the_refusals_of_python(tmp_path: Path)
         assert found["need"] == pytest.approx(run.needed_bytes, rel=1e-12)
         assert found["joules"] == pytest.approx(run.energy().total, rel=1e-12)
         assert found["dollars"] == pytest.approx(run.cost().dollars, rel=1e-12)
-        assert _of_command(found["command"]).value("time") == run.value("time")
+        assert of_command(found["command"]).value("time") == run.value("time")
         assert compile(found["python"], "python", "exec")
         for name, share in run.shares().items():
             assert found["shares"].get(name, 0.0) == pytest.approx(share, abs=1e-12)
@@ -155,7 +88,7 @@ def test_javascript_gives_the_numbers_and_the_refusals_of_python(tmp_path: Path)
             assert seconds == pytest.approx(row.time_s, rel=1e-9, abs=1e-12 * run.value("time"))
             assert bound == row.bound
             assert flops * row.count == pytest.approx(row.flops, rel=1e-12)
-    assert answered >= 20
+    assert answered >= MANY / 2
 
 
 GRID = """
@@ -186,7 +119,7 @@ console.log(worst);
 
 def test_a_map_is_the_points_that_it_is_made_of(tmp_path: Path) -> None:
     """The source that is written for a grid gives the times of single points."""
-    assert _node(tmp_path, GRID, {"data": _data()}) < 1e-12
+    assert _node(tmp_path, GRID, {"data": data()}) < 1e-12
 
 
 STATE = """
@@ -213,8 +146,9 @@ console.log(JSON.stringify(found));
 """
 
 
-def test_a_page_is_in_the_state_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_page_is_in_the_state_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A figure also has the value of the first system, by a slider and by a link; back at its own it is not moved."""
+    monkeypatch.setattr(inference, "DEGREES", dict.fromkeys(inference.DEGREES, (1,)))
     systems = [sf.System.load(name) for name in (SYSTEM, "h200-sxm")]
     explorer = Explorer([sf.Model.load(MODEL)], systems, sf.Plan(), kinds=("infer",))
     found = _node(tmp_path, STATE, {"data": explorer.data()})
@@ -227,17 +161,93 @@ def test_a_page_is_in_the_state_that_is_asked_for(tmp_path: Path) -> None:
     assert found["one"] == [None, 32], "a link of one configuration ends a comparison"
 
 
+STAGES = """
+import { readFileSync } from "node:fs";
+import { answer, readKinds, startOf } from "./model.js";
+import { stagesOf, timelineOf } from "./stages.js";
+const kinds = readKinds(JSON.parse(readFileSync("data.json", "utf8")));
+console.log(JSON.stringify(JSON.parse(readFileSync("asked.json", "utf8")).map(({ kind, choices, numbers }) => {
+  const config = { kind, choices: { ...startOf(kinds[kind]).choices, ...choices }, numbers };
+  const told = answer(kinds[kind], config), stages = stagesOf(kinds[kind], told);
+  return { stages, line: timelineOf(kinds[kind], config, told, stages) };
+})));
+"""
+
+
+def test_stages_and_the_timeline_are_those_of_python(tmp_path: Path) -> None:
+    """Bytes of each stage, and the start and the length of every pass, to the nanosecond."""
+    train, _ = data()["kinds"]
+    starts = {choice["name"]: choice["start"] for choice in train["choices"]}
+    asked = [
+        {"kind": "train", "choices": {**starts, **chosen}, "numbers": {"tp": 2, "dp": 2, "batch": 24, **numbers}}
+        for chosen, numbers in (
+            ({}, {"pp": 4}),
+            ({"sequence_parallel": True}, {"pp": 1, "overlap_dp": 1}),
+            ({"schedule": "interleaved"}, {"pp": 4, "vpp": 2}),
+            ({"schedule": "zero-bubble"}, {"pp": 4, "launch_latency": 2e-5}),
+        )
+    ]
+    for each, found in zip(asked, _node(tmp_path, STAGES, {"data": data(), "asked": asked}), strict=True):
+        run, _ = run_or_refusal(train, each)
+        assert isinstance(run, Run)
+        for told, row in zip(found["stages"], run.stage_memory(), strict=True):
+            assert {name: told[f"stage/{name}"] for name in row} == pytest.approx(row, rel=1e-12)
+        events = json.loads("".join(training_timeline(run).text()))["traceEvents"]
+        for stage, items in enumerate(found["line"]["devices"]):
+            passes = [
+                (event["ts"] / 1e6, event["dur"] / 1e6, event["args"]["micro_batch"])
+                for event in events
+                if event["ph"] == "X" and event["pid"] == stage and "micro_batch" in event.get("args", {})
+            ]
+            assert [[item["batch"] + 1] for item in items] == [each for _, _, each in passes]
+            drawn = [number for start, length, _ in passes for number in (start, length)]
+            assert [number for item in items for number in (item["start"], item["seconds"])] == pytest.approx(
+                drawn, abs=1e-7 * len(passes)
+            )
+
+
+def test_points_of_serving_are_those_of_serving(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is the answer for its load; where nothing fits the reason is told."""
+    monkeypatch.setattr(serving_of_pages, "PARTS", (0.1, 0.8))
+    model, system, plan = sf.Model.load(MODEL), sf.System.load(SYSTEM), sf.Plan(tp=2)
+    found = serving_of_pages.serve_points(model, system, plan, (512, 128), {})
+    for load, *point in found["points"]:
+        answer = sf.serving(model, system, plan, prompt=512, generate=128, load=load).answer
+        assert answer is not None
+        assert point == pytest.approx(
+            [answer.ttft_s, answer.tpot_s, answer.output_tokens_per_s_per_device, answer.concurrency], rel=1e-9
+        )
+    large = sf.Model.load("llama-3.1-405b")
+    assert "fits in memory" in serving_of_pages.serve_points(large, system, sf.Plan(), (512, 128), {})["reason"]
+
+
+def test_answers_and_parts_of_memory_tell_their_equations() -> None:
+    """Times and every part of memory have an equation or formulas; the book is at an address of the web or a folder."""
+    known = data()
+    for kind in known["kinds"]:
+        for structure in kind["structures"]:
+            names = {known["texts"][at] for at in structure["answers"][::3]}
+            parts = {known["texts"][at] for at in structure["outputs"][::2] if known["texts"][at].startswith("memory/")}
+            assert parts | {"time", "tokens_per_s"} <= names
+            for equation, calls in zip(structure["answers"][1::3], structure["answers"][2::3], strict=True):
+                assert known["equations"][equation] or kind["calls"][calls]
+    assert parse_book("docs/book") == "docs/book/"
+    with pytest.raises(InputError, match="--book: found 'javascript:alert"):
+        parse_book("javascript:alert(1)")
+
+
 def test_structures_share_their_instructions() -> None:
-    """Four structures of a step have fewer instructions than two of them would have apart."""
-    train, _ = _data()["kinds"]
-    assert len(train["structures"]) == 4
-    one = compile_step(Run(sf.Model.load(MODEL), sf.System.load(SYSTEM), sf.Plan(), batch=1, sequence=1).structure)
-    assert len(train["pool"]["operations"]) < 2.5 * len(one.program)
+    """Six structures of a step have fewer instructions than three and a half of them would have apart."""
+    train, _ = data()["kinds"]
+    assert len(train["structures"]) == 6
+    one = Run(sf.Model.load(MODEL), sf.System.load(SYSTEM), sf.Plan(), batch=1, sequence=1).structure
+    alone = len(compile_step(one).program) + len(stage_program(one)) + len(pass_program(one))
+    assert len(train["pool"]["operations"]) < 3.5 * alone
 
 
 def test_a_page_is_small_and_names_no_network() -> None:
     """Under 3 MB with a policy that allows the page's own scripts alone; addresses are of namespaces and a notice."""
-    text = page(_data())
+    text = page(data())
     assert len(text.encode()) < 3_000_000
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
     assert policy is not None
@@ -254,14 +264,14 @@ def test_a_page_is_small_and_names_no_network() -> None:
 
 def test_every_operation_tells_its_formulas() -> None:
     """Each operation of each structure has formulas, and each of them an equation and a source."""
-    data = _data()
-    for kind in data["kinds"]:
+    known = data()
+    for kind in known["kinds"]:
         for structure in kind["structures"]:
             paths, marks, calls = (structure["terms"][k::4] for k in (0, 2, 3))
             for path, mark, at in zip(paths, marks, calls, strict=True):
                 # What a software takes beside its kernels is a figure of its profile.
-                assert kind["calls"][at] or mark == 1 or data["texts"][path].endswith("/software")
-    for told in data["formulas"].values():
+                assert kind["calls"][at] or mark == 1 or known["texts"][path].endswith("/software")
+    for told in known["formulas"].values():
         assert told["source"]
         assert told.get("math") or told.get("lines")
 
@@ -277,8 +287,8 @@ def test_a_hostile_name_stays_text(tmp_path: Path) -> None:
         "rms_norm_eps": 1e-6, "hidden_act": "silu", "tie_word_embeddings": False, "architectures": ["LlamaForCausalLM"],
     }  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    data = {**_data(), "models": [sf.Model.load(folder).name, "</script><script>alert(1)</script>"]}
-    text = page(data)
+    hostile = {**data(), "models": [sf.Model.load(folder).name, "</script><script>alert(1)</script>"]}
+    text = page(hostile)
     assert "<img" not in text
     assert "alert(1)</script>" not in text
     assert text.count("<script") == 4

@@ -53,6 +53,7 @@ UNDECIDED: dict[tuple[str, str], str] = {
     ("group_all_gather_time", "inner_ranks"): MORE_ADAPTERS,
     ("group_reduce_scatter_time", "inner_ranks"): MORE_ADAPTERS,
     ("group_collective_time", "inner_ranks"): MORE_ADAPTERS,
+    ("broadcast_fill_time", "inner_ranks"): MORE_ADAPTERS,
     (
         "crowded_transfer_time",
         "pair_crowding",

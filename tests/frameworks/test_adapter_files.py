@@ -73,6 +73,20 @@ def test_adapters_of_encoders_alone_are_refused(tmp_path: Path) -> None:
         sf.read_framework(tmp_path / "f.yaml")
 
 
+@pytest.mark.parametrize("key", ["freeze_vision_tower", "freeze_multi_modal_projector"])
+@pytest.mark.parametrize("model", ["Qwen/Qwen2.5-VL-7B-Instruct", "someone/of-whom-nothing-is-known"])
+def test_adapters_of_encoders_are_refused(tmp_path: Path, key: str, model: str) -> None:
+    """LLaMA-Factory puts adapters beside every part that its file does not freeze; all of one may be trained."""
+    text = f"model_name_or_path: {model}\nbf16: true\n{key}: false\n"
+    (tmp_path / "f.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=f"{key}: found False, expected true: adapters beside layers of encoders"):
+        sf.read_framework(tmp_path / "f.yaml")
+    (tmp_path / "f.yaml").write_text(f"{text}finetuning_type: full\n", encoding="utf-8")
+    assert "language" not in sf.read_framework(tmp_path / "f.yaml").fields.get("freeze", "")
+    (tmp_path / "f.yaml").write_text(text.replace(model, "meta-llama/Llama-2-7b-hf"), encoding="utf-8")
+    assert sf.read_framework(tmp_path / "f.yaml").fields["lora_rank"] == 8
+
+
 def test_a_stage_is_a_method(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "f.yaml").write_text(LLAMA_FACTORY, encoding="utf-8")
     asked = ["train", "--from", str(tmp_path / "f.yaml"), "-s", "h100-sxm", "--devices", "2", "--json"]

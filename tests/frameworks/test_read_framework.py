@@ -223,7 +223,7 @@ def test_activations_on_the_host_are_recomputed_only_where_the_file_says_so(
         ("bf16: false\ntf32: true", "tf32"),
         ("bf16: false", "fp32"),
         ("bf16: true\ntf32: true", "bf16"),
-        ("float32: true", "fp32"),
+        ("bf16: false\nfloat32: true", "fp32"),
     ],
 )
 def test_products_in_32_bits_are_rounded_where_the_file_says_so(tmp_path: Path, text: str, precision: str) -> None:
@@ -231,9 +231,35 @@ def test_products_in_32_bits_are_rounded_where_the_file_says_so(tmp_path: Path, 
     path = tmp_path / "a.yml"
     path.write_text(f"base_model: meta-llama/Llama-2-7b-hf\nmicro_batch_size: 1\n{text}\n", encoding="utf-8")
     assert sf.read_framework(path).fields["precision"] == precision
-    text = text.replace("float32: true", "bf16: false")
+    text = text.replace("\nfloat32: true", "")
     path.write_text(f"model_name_or_path: meta-llama/Llama-2-7b-hf\nfinetuning_type: full\n{text}\n", encoding="utf-8")
     assert sf.read_framework(path).fields["precision"] == precision
+
+
+@pytest.mark.parametrize(
+    ("text", "precision", "noted"),
+    [
+        ("", "bf16", ""),
+        ("bf16: true\nfloat32: true", "bf16", "float32 nowhere"),
+        ("float32: true", "bf16", "float32 nowhere"),
+        ("fp16: true", "bf16", "wins over fp16"),
+        ("bf16: auto\nfp16: true", "bf16", ""),
+        ("bf16: false\nfp16: true\nfloat32: true", "fp16", "float32 nowhere"),
+        ("bf16: false\nbfloat16: true\nfp16: true", "bf16", ""),
+        ("bf16: false\nfloat16: true", "fp16", ""),
+        ("bf16: false\nfloat32: true", "fp32", ""),
+    ],
+)
+def test_bf16_wins_over_fp16_and_both_over_32_bits(tmp_path: Path, text: str, precision: str, noted: str) -> None:
+    """In the order of axolotl's normalize_config, whatever else the file says."""
+    path = tmp_path / "a.yml"
+    path.write_text(f"base_model: gpt2\nmicro_batch_size: 1\n{text}\n", encoding="utf-8")
+    found = sf.read_framework(path)
+    assert found.fields["precision"] == precision
+    assert [note for note in found.notes if note.startswith("precision: ")] == [
+        note for note in found.notes if noted and noted in note
+    ]
+    assert bool(noted) == any(note.startswith("precision: ") for note in found.notes)
 
 
 @pytest.mark.parametrize(("text", "precision"), [("", "bf16"), ("bf16: false", "tf32")])
@@ -367,3 +393,8 @@ def test_megatron_hides_transfers_of_interleaved_stages_unless_told_not_to(
 def test_fused_sorting_of_tokens_adds_nothing_atomically(tmp_path: Path) -> None:
     (tmp_path / "run.txt").write_text("--moe-permute-fusion\n", encoding="utf-8")
     assert sf.read_framework(tmp_path / "run.txt", model=True).values == {"scatter_latency": 0.0}
+
+
+def test_transfers_of_experts_beside_another_micro_batch_are_read(tmp_path: Path) -> None:
+    (tmp_path / "run.txt").write_text("--overlap-moe-expert-parallel-comm\n", encoding="utf-8")
+    assert sf.read_framework(tmp_path / "run.txt", model=True).values == {"exchange_overlap": 0.37}

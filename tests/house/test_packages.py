@@ -60,3 +60,11 @@ def test_the_container_is_made_of_what_is_there() -> None:
     assert set(extras.split(",")) <= set(PROJECT["project"]["optional-dependencies"])
     (python,) = re.findall(r"^ARG PYTHON=(.*)$", text, re.MULTILINE)
     assert f"Programming Language :: Python :: {python}" in PROJECT["project"]["classifiers"]
+
+
+def test_the_version_has_its_part_of_the_changelog_and_its_day() -> None:
+    """The first part is that of the version, or of what comes after it; the day is that of the citation."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    heads = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert heads.count("Unreleased") == int(heads[0] == "Unreleased")
+    assert heads[int(heads[0] == "Unreleased")] == f"{VERSION} ({cited['date-released']})"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 ALLOWED = {
     "common": "",
     "installation": "common",
+    "pictures": "common",
     "measuring": "common",
     "models": "common",
     "systems": "common",
@@ -32,31 +33,34 @@ ALLOWED = {
     "sweep": "common evaluation models plans systems train",
     "book": "common infer plans train",
     "spending": "common infer operations plans systems train",
-    "validation.kernels": "common infer models operations plans systems",
-    "analysis": "book common evaluation plans spending systems train",
-    "derive": "analysis book common evaluation infer operations spending train",
+    "validation.kernels": "common infer models operations pictures plans systems",
+    "analysis": "book common evaluation pictures plans spending systems train",
+    "derive": "book common evaluation infer operations pictures spending train",
     "runs": (
         "analysis common derive evaluation infer models operations plans spending sweep systems train train.memory"
     ),
     "checking": "common models runs",
-    "explore": "book common infer models operations plans runs spending systems train",
     "plan_search": "analysis common models operations plans runs spending systems train train.memory train.step",
     "serve": "analysis common evaluation infer models operations plans runs systems train",
     "technology.allocation": "common derive runs systems technology",
     "plan_search.inference": "analysis common infer models plan_search plans runs serve spending systems",
     "plan_search.technologies": "common models plan_search plans runs systems train",
-    "validation": "common evaluation infer models plans runs serve systems",
+    "validation": "common evaluation infer models pictures plans runs serve systems",
     "calibration": "common evaluation infer measuring operations runs systems validation",
     "calibration.kernels": "calibration common infer systems validation.kernels",
     "timeline": "common evaluation infer operations plans runs serve train train.memory train.step",
+    "explore": (
+        "book common derive infer models operations plans runs serve spending systems timeline train train.memory "
+        "train.step"
+    ),
     "report": (
-        "analysis common evaluation infer models plan_search plan_search.inference plans runs serve spending systems "
-        "train"
+        "analysis common evaluation infer models pictures plan_search plan_search.inference plans runs serve spending "
+        "sweep systems train"
     ),
     "cli": (
         "analysis book calibration calibration.kernels checking common derive evaluation explore export frameworks "
-        "infer installation measuring models plan_search plan_search.inference plans report runs serve sweep systems "
-        "technology technology.allocation timeline train validation validation.kernels"
+        "infer installation measuring models pictures plan_search plan_search.inference plans report runs serve sweep "
+        "systems technology technology.allocation timeline train validation validation.kernels"
     ),
 }
 """What each room of `symperf` may import of the others. All may import `codegen` and `formulas`."""

@@ -134,17 +134,20 @@ def test_the_cache_by_its_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "Not a directory" in surroundings.cache().found
 
 
-def test_compilers_and_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compilers_and_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Any) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = {check.name: check for check in surroundings.checks()}
+    found = {check.name: check for check in surroundings.checks(surroundings.gpus())}
     assert all(found[tool.name].state == "missing" for tool in surroundings.TOOLS)
     assert found["GPU"].state == "missing"
     for name, text in (("clang", ""), ("nvidia-smi", "echo 'NVIDIA H100, 81559 MiB, 550.54'; echo")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
-    found = {check.name: check for check in surroundings.checks()}
+    found = {check.name: check for check in surroundings.checks(surroundings.gpus())}
     assert found["C compiler"].state == "fine"
     assert found["GPU"].found == "NVIDIA H100, 81559 MiB, 550.54, for measure"
+    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\necho asked >> '{tmp_path}/asked'\n")
+    call(["doctor", "--json"])
+    assert (tmp_path / "asked").read_text() == "asked\n", "once"
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
     assert surroundings.gpus() == []
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nexec /bin/sleep 60\n")

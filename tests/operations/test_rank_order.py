@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 from support.collective_cases import value
@@ -18,11 +19,13 @@ from support.points import directions, structure
 import symperf as sf
 from symperf.cli import main
 from symperf.common.errors import InputError
+from symperf.common.symbolic import replace_symbols
 from symperf.export.emit import emit
 from symperf.formulas.language.symbols import SYMBOLS
 from symperf.operations import groups
 from symperf.plan_search.search import answer_search
 from symperf.plans.plan import Plan
+from symperf.plans.structure import EITHER_ORDER
 from symperf.train.inputs import structure_of
 
 USUAL, INSIDE = "tp-cp-dp-pp", "tp-cp-pp-dp"
@@ -63,6 +66,23 @@ def lie(group: groups.Group, numbers: dict[str, int], size: int) -> tuple[float,
 def counted(ranks: list[int], size: int) -> tuple[int, int]:
     domains = Counter(rank // size for rank in ranks)
     return max(domains.values()), len(domains)
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "dualpipe"])
+@pytest.mark.parametrize("context", ["none", "ring"])
+def test_one_form_of_both_orders(schedule: str, context: str) -> None:
+    """A form for either order, at 1 and 0 or 0 and 1, has the groups of the form of each."""
+    form = dataclasses.replace(run("olmoe-1b-7b").structure, context=context, schedule=schedule)
+    either = dataclasses.replace(form, rank_order="either")
+    for order, chosen in ((USUAL, (0, 1)), (INSIDE, (1, 0))):
+        names = (sympy.Symbol(name, integer=True, nonnegative=True) for name in EITHER_ORDER)
+        values = {name: sympy.Integer(number) for name, number in zip(names, chosen, strict=True)}
+        one = dataclasses.replace(form, rank_order=order)
+        for group in (groups.pipeline_group, groups.replica_group, groups.expert_replica_group):
+            asked = replace_symbols(group(either), values)
+            for at in itertools.product([1, 2, 8], [1, 4], [2, 8], [1, 2], [1, 4]):
+                numbers = dict(zip(("tp", "cp", "dp", "pp", "ep"), at, strict=True)) | {"expert_tp": 1}
+                assert lie(asked, numbers, SIZE) == lie(group(one), numbers, SIZE)
 
 
 def test_ranks_by_hand() -> None:

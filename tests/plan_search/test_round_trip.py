@@ -12,6 +12,7 @@ from support.effort import cases, some
 
 import symperf as sf
 from symperf.common.errors import InputError
+from symperf.export.bridge_adapters import MODULES, targets_of
 from symperf.export.emit import emit
 from symperf.export.limits import training_limits
 from symperf.plan_search.search import answer_search
@@ -62,8 +63,11 @@ def drawn(framework: str, model: sf.Model, system: sf.System, dice: random.Rando
     two = {"tp": 3, "pp": 3, "dp": 4, "cp": 2, "ep": 3, "vpp": 2, "micro_batch": 2, "zero_shards": 3}
     fields: dict[str, Any] = {}
     for name, field in FIELDS.items():
-        if name in limits.values:
-            choices: tuple[Any, ...] = limits.values[name]
+        if name in limits.several:
+            parts = [part for part in limits.several[name] if dice.random() < 0.2]
+            choices: tuple[Any, ...] = (None, ",".join(parts) or None)
+        elif name in limits.values:
+            choices = limits.values[name]
         elif name in two:
             choices = tuple(2**k for k in range(two[name])) + ((None,) if field.optional else ())
         elif field.kind == "flag":
@@ -192,3 +196,45 @@ def test_a_profile_changes_a_search_as_it_changes_a_run() -> None:
         run = sf.training(model, system, plan, **work)
         assert record["time_s"] == pytest.approx(run.value("time"), rel=1e-9)
         assert record["memory_bytes"] == pytest.approx(run.needed_bytes, rel=1e-9)
+
+
+@pytest.mark.parametrize("modules", [["linear_fc1"], ["linear_fc1", "linear_qkv"], ["linear_fc1", "linear_fc2"]])
+@pytest.mark.parametrize("name", ["llama-2-7b", "gpt-6.7b"])
+def test_modules_of_an_mlp_are_read_with_and_without_a_gate(tmp_path: Path, name: str, modules: list[str]) -> None:
+    """Megatron Bridge's first product of an MLP holds the gate of a model that has one."""
+    model, system = sf.Model.load(name), sf.System.load("h100-sxm")
+    targets = targets_of(modules)
+    plan = Plan(lora_rank=8, lora_targets=targets)
+    text = emit(plan, "megatron-bridge", model=model, system=system, batch=BATCH, sequence=SEQUENCE).text
+    assert all(module in text for module in modules)
+    found, _ = read_back(tmp_path, "megatron-bridge", text, plan, model.sizes["num_layers"])
+    assert found.lora_targets == plan.lora_targets
+    run = sf.training(model, system, found, batch=BATCH, sequence=SEQUENCE)
+    gate = model.architecture.gated_mlp
+    layers = [layer for module in modules for layer in MODULES[module] if gate or layer != "gate"]
+    same = run.bind(lora_targets=",".join(layers))
+    assert run.value("time") == same.value("time")
+    assert run.value("memory") == same.value("memory")
+
+
+@pytest.mark.parametrize(
+    ("framework", "name", "runs", "other"),
+    [
+        ("megatron", "offload", "attn_norm,core_attn", "weights"),
+        ("megatron", "recompute_modules", "core_attn,mlp", "op"),
+        ("megatron-bridge", "recompute_modules", "layernorm", "op"),
+        ("deepspeed", "offload", "optimizer,weights", "attn_norm"),
+    ],
+)
+def test_a_search_takes_what_is_written(framework: str, name: str, runs: str, other: str) -> None:
+    """Of values that list several parts every list, and no part that is only noted."""
+    model, system = sf.Model.load("llama-2-7b"), sf.System.load("h100-sxm")
+    limits = training_limits(framework, model)
+    limits.check({name: (None, runs)})
+    with pytest.raises(InputError, match="does not run; expected"):
+        limits.check({name: (other,)})
+    for value, noted in ((runs, False), (other, True)):
+        plan = Plan(**{name: value}, zero=3 if framework == "deepspeed" else 1, recompute="selective", dp=8)
+        plan = plan if framework != "deepspeed" else Plan(**{name: value}, zero=3, dp=8)
+        told = emit(plan, framework, model=model, system=system, batch=BATCH, sequence=SEQUENCE)
+        assert any(f"{framework}: {name}: " in line for line in told.warnings) == noted

@@ -11,10 +11,10 @@ import pytest
 
 import symperf as sf
 from symperf.common.errors import InputError
-from symperf.plan_search.iso_picture import IsoCurves
 from symperf.plan_search.scaling import strong, training
 from symperf.plan_search.search import answer_search
 from symperf.plan_search.spent import AXES, front, iso_curves
+from symperf.report.picture_search import iso_sheet
 from symperf.spending.prices import rent_of
 
 if TYPE_CHECKING:
@@ -135,12 +135,13 @@ def test_curves_of_equal_time_and_cost() -> None:
 
 
 def test_the_curves_are_drawn(call: Callable[[Any], Any], tmp_path: Path) -> None:
-    """Of each curve a point for each number of devices; --plot alone has nothing to draw."""
+    """Of each curve a point for each number of devices."""
     points = iso_curves(strong(searched()), 3 * DAY, 20_000.0)
-    (timed, in_time), (paid, for_cost) = IsoCurves(points, "").curves()
-    assert (timed, paid) == ("in 3 days", "for 20,000 dollars")
-    assert in_time == [(each.point.devices, each.tokens_in_time) for each in points]
-    assert for_cost == [(each.point.devices, each.tokens_for_cost) for each in points]
+    timed, paid = iso_sheet(points, "").charts[0].series
+    assert (timed.name, paid.name) == ("in 3 days", "for 20,000 dollars")
+    assert timed.x == paid.x == [each.point.devices for each in points]
+    assert timed.y == [each.tokens_in_time for each in points]
+    assert paid.y == [each.tokens_for_cost for each in points]
     target = tmp_path / "iso.svg"
     code, _, err = call([*ASKED, *required(), "--iso-time", "3", "--iso-cost", "20000", "--plot", str(target)])
     assert (code, err) == (0, "")
@@ -185,7 +186,6 @@ def test_the_command_line(call: Callable[[Any], Any]) -> None:
         (["--pareto", "--axes", "time,cots"], "did you mean cost?"),
         (["--iso-cost", "5", "-s", "h800-sxm"], "iso-cost: system h800-sxm has no price"),
         (["--iso-time", "5", "--csv"], "found --csv and --iso-time"),
-        (["--plot", "iso.svg"], "found --plot, expected --iso-time or --iso-cost"),
         (["--iso-time", "5", "--plot", "iso.gif"], "expected a file that ends in .png"),
         (["--iso-time", "5", "--prompt", "5", "--generate", "5"], "--iso-time is of training"),
     ],

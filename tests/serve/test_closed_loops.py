@@ -97,6 +97,18 @@ def test_a_burst_is_that_of_the_simulation(engine: Engine, count: int) -> None:
     assert run.duration == pytest.approx(found.end, rel=0.05)
 
 
+@pytest.mark.parametrize(("prompt", "generate"), [(800, 20), (400, 200), (100, 400)])
+@pytest.mark.parametrize("count", [130, 200, 470, 500])
+def test_a_burst_of_several_waves_is_that_of_the_simulation(prompt: int, generate: int, count: int) -> None:
+    """More than may run at once, bound by prefill, by places, and between the two; with and without a rest."""
+    engine = affine(prompt, generate, 1, 4, each=1e-4, limit=100)
+    found = simulate(engine, burst(engine, count))
+    run = Burst(ClosedLoop(Steady(engine), count)).alone()
+    assert run.duration == pytest.approx(found.end, rel=0.02)
+    assert run.first_token == pytest.approx(found.first_token, rel=0.03)
+    assert run.iteration == pytest.approx(found.per_token, rel=0.12)
+
+
 def test_more_requests_in_flight_never_serve_less() -> None:
     for engine in ENGINES.values():
         for ratio in (0.0, 0.4):

@@ -347,3 +347,14 @@ def test_every_efficiency_has_both_ends_of_its_spread(name: str) -> None:
             assert quantity.low is not None, symbol
             assert quantity.high is not None, symbol
             assert 0 < quantity.low <= quantity.value <= quantity.high <= 1, symbol
+
+
+def test_a_system_has_the_generation_of_its_file_or_of_its_base(tmp_path: Path) -> None:
+    assert System.load("gb300-nvl72").generation == System.load("gb200-nvl72").generation == "Blackwell"
+    assert System.load("h100-sxm").generation == ""
+    own = tmp_path / "own.toml"
+    own.write_text('base = "b200-sxm"\nmemory_bandwidth = "9 TB/s"\n', encoding="utf-8")
+    assert System.load(own).generation == "Blackwell"
+    own.write_text('base = "b200-sxm"\ngeneration = 5\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"own.toml: generation: found 5"):
+        System.load(own)

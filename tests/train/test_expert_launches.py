@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sympy
 
 import symperf as sf
 from symperf.common.errors import InputError
@@ -21,6 +22,7 @@ STATED: dict[str, Any] = {
     "scatter_latency": "0.0086 ns",
     "routing_operations": 7.0,
     "expert_operations": 0.5,
+    "expert_cast_operations": 0.25,
 }
 PHASES = ("forward", "backward_input", "backward_weight")
 
@@ -40,6 +42,7 @@ def experts(run: Run) -> dict[str, Op]:
 
 def at(run: Run, form: Any) -> float:
     """A form at the values of a run."""
+    form = sympy.sympify(form)
     return float(form.subs({symbol: run.bound[symbol.name][0] for symbol in form.free_symbols}))
 
 
@@ -48,8 +51,31 @@ def test_the_host_launches_routing_once_a_pass_and_each_product_of_each_expert()
     counts = {name: at(run, op.launches) for name, op in experts(run).items() if not op.demand.message_bytes}
     each = {f"{name}/{phase}": 1 + HELD * 0.5 for name in ("up", "down") for phase in PHASES}
     assert {name: count for name, count in counts.items() if count != 1} == pytest.approx(
-        {"choice/forward": 8.0, "permute/backward": 8.0, **each}
+        {"choice/forward": 8.0, "permute/backward": 8.0, "launches/forward": 0.0, **each}
     )
+
+
+def test_the_host_waits_for_counts_and_then_launches_what_the_device_waits_for() -> None:
+    """Two products of held experts, their activation and two copies, at 10 us an operation; gradients do not wait."""
+    run = step(stated=True, dp=8, ep=8)
+    assert set(experts(run)) & {f"launches/{phase}" for phase in PHASES} == {"launches/forward"}
+    each = {row.name.split("/experts/")[-1]: row.each_s for row in run.table()}
+    assert each["launches/forward"] == pytest.approx(10e-6 * (2 * (1 + HELD * 0.5) + 1 + 2))
+    slow, slower = (run.bind(expert_operations=value).value("time") for value in (50.0, 51.0))
+    assert slower - slow == pytest.approx(8 * 48 * 10e-6 * HELD * 6, rel=0.02)  # the products of three phases
+
+
+def test_casts_of_experts_cost_the_host_in_a_low_precision() -> None:
+    launches = {
+        precision: {row.name: row.each_s for row in step(stated=True, dp=8, ep=8, precision=precision).table()}
+        for precision in ("bf16", "fp8")
+    }
+    name = "layer/experts/launches/forward"
+    assert launches["fp8"][name] - launches["bf16"][name] == pytest.approx(10e-6 * 2 * (1 + HELD * 0.25))
+
+
+def test_a_step_without_a_host_waits_for_none() -> None:
+    assert "launches/forward" not in experts(step(stated=False, dp=8, ep=8))
 
 
 def test_additions_by_atomics_take_what_was_measured() -> None:
@@ -83,7 +109,9 @@ def test_kernels_that_send_a_token_once_sort_as_they_copy() -> None:
     assert not [name for name in experts(step(stated=False, dp=8, ep=8, node_limit=1)) if "sort/" in name]
 
 
-@pytest.mark.parametrize("name", ["routing_operations", "expert_operations", "scatter_latency"])
+@pytest.mark.parametrize(
+    "name", ["routing_operations", "expert_operations", "expert_cast_operations", "scatter_latency"]
+)
 def test_bad_values_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=name):
         sf.training("qwen3-30b-a3b", "h100-sxm", sf.Plan(), batch=1, sequence=512, **dict[str, Any]({name: -1.0}))

@@ -41,6 +41,18 @@ def test_the_host_bounds_every_schedule_and_a_fast_one_none(plan: dict[str, Any]
     assert sum(row.time_s for row in slow.table()) == pytest.approx(slow.value("time"))
 
 
+@pytest.mark.parametrize("plan", PLANS[:5])
+def test_launches_that_wait_for_their_kernels_come_on_top(plan: dict[str, Any]) -> None:
+    """CUDA_LAUNCH_BLOCKING=1: the host does nothing ahead, and what it does of it is between the two."""
+    plain, ahead = step(plan), step(plan, host_latency="1 us")
+    waits = [step(plan, host_latency="1 us", host_wait=part).value("time") for part in (0.5, 1.0)]
+    assert plain.value("time") == pytest.approx(ahead.value("time"))
+    assert ahead.value("time") < waits[0] < waits[1]
+    assert waits[1] - waits[0] == pytest.approx(waits[0] - ahead.value("time"), rel=0.02)
+    with pytest.raises(InputError, match="host_wait"):
+        step(plan, host_latency="1 us", host_wait=1.5)
+
+
 def test_a_step_takes_at_least_what_its_host_does() -> None:
     run = step({"tp": 2}, **SLOW)
     host = sum(row.each_s * row.count for row in run.table() if row.name.startswith("host/"))

@@ -70,3 +70,24 @@ def test_multiples_that_are_none_are_refused(refused: Any, value: str) -> None:
         ["train", "gpt2", "-s", "a100-80gb-sxm", "--batch", "8", "--sequence", "64", "--vocab-multiple", value]
     )
     assert "vocab" in told
+
+
+def test_the_width_of_a_head_is_a_side_of_the_products_of_eager_attention_alone() -> None:
+    """Queries of 12 elements are not aligned to 16 bytes: the products of one head are slower, those of all are not."""
+
+    def run(attention: str, width: int) -> sf.Run:
+        plan = sf.Plan(attention=attention, dropout=False)
+        sizes = {"num_attention_heads": 768 // width, "num_key_value_heads": 768 // width, "head_dim": width}
+        return sf.training("gpt2", "a100-80gb-sxm", plan, **WORK, vocab_size=50304, **sizes)
+
+    def times(found: sf.Run) -> dict[str, float]:
+        return {row.name: row.time_s for row in found.table()}
+
+    odd, even = run("eager", 12), run("eager", 16)
+    assert (odd.structure.misaligned, even.structure.misaligned) == (("head_dim",), ())
+    aligned = times(odd.bind(alignment_efficiency=1.0))
+    slower = {name for name, seconds in times(odd).items() if seconds > aligned[name] * (1 + 1e-9)}
+    assert slower
+    assert all("/core/" in name for name in slower)
+    assert run("flash", 12).structure.misaligned == ()
+    assert [any("aligned" in each for each in found.warnings) for found in (odd, even)] == [True, False]

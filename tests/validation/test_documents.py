@@ -56,6 +56,40 @@ def test_every_row_of_the_second_set_is_there() -> None:
         assert {family: found[family] for family in wanted} == wanted
 
 
+def test_stages_of_bloom_are_dealt_as_deepspeed_dealt_them() -> None:
+    """Each end of the model has the place of a layer from 28 February on; 78 layers had left one to the last stage."""
+    laid: dict[tuple[int, int, str], Plan] = {}
+    for row in _packaged("training.csv"):
+        if row.family == "BIGSCI" and all(row.text(name) for name in ("layers", "heads")):
+            plan = layout_of(filled(row), model_of(filled(row))).plan
+            laid[(row.whole("layers") or 0, plan.pp, str(plan.precision))] = plan
+    ends = {key for key, plan in laid.items() if plan.account_for == "both"}
+    assert ends == {(106, 12, "fp16"), (106, 12, "bf16"), (100, 6, "bf16"), (94, 12, "bf16"), (70, 12, "bf16")}
+    given = [(plan.first_stage_layers, plan.last_stage_layers) for key, plan in laid.items() if key[:2] == (78, 12)]
+    assert given == [(7, 1)]
+    assert not any(plan.uneven_stages for plan in laid.values())
+
+
+def test_gradients_of_bloom_are_in_the_formats_that_its_software_kept() -> None:
+    """FP16 sums in 16 bits; the optimizer for BF16 keeps 16 bits beside 32, which memory alone counts."""
+    found: set[tuple[str, str, float]] = set()
+    for name in ("training.csv", "memory.csv"):
+        for row in _packaged(name):
+            if row.family == "BIGSCI" and row.text("precision").startswith(("fp16", "bf16 (BF16")):
+                value = (
+                    run_of(filled(row), memory_only=name == "memory.csv").bound["gradient_bytes"][0]
+                    if row.text("heads")
+                    else 0
+                )
+                found.add((name, row.text("precision")[:4], value))
+    assert {each for each in found if each[2]} == {
+        ("training.csv", "fp16", 2.0),
+        ("training.csv", "bf16", 4.0),
+        ("memory.csv", "fp16", 2.0),
+        ("memory.csv", "bf16", 6.0),
+    }
+
+
 def test_what_a_document_says_can_be_read_by_name() -> None:
     fields = {field.name for field in dataclasses.fields(Plan)}
     columns = {name for table in tables.TABLES for name in _columns(table)}

@@ -32,6 +32,7 @@ CHEAP = (
     "reference_inference:2",
     "FTGPT-001",  # memory of an inference
     "NIM-005",  # requests in flight
+    "INFX-105",  # whose lengths spread
 )
 """Rows of every kind of table whose structures are small."""
 

@@ -119,7 +119,7 @@ def test_other_faults_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     (tmp_path / "training.csv").write_bytes(b"id,\xff\n")
     assert "is not UTF-8" in refused(capsys, "--data", str(tmp_path))
     assert "did you mean" in refused(capsys, "--source", "KORT")
-    assert "expected a file that ends in png or svg" in refused(capsys, "--source", "KORTH", "--plot", "x.pdf")
+    assert "expected a file that ends in .png" in refused(capsys, "--source", "KORTH", "--plot", "x.gif")
     assert "worst: found -1" in refused(capsys, "--worst", "-1")
 
 

@@ -32,7 +32,8 @@ from symperf.validation.groups import (
     split,
     worst_groups,
 )
-from symperf.validation.labels import GROUPINGS, judged_as, year_of
+from symperf.validation.labels import GROUPINGS, judged_as, shape_of, year_of
+from symperf.validation.models import from_dimensions
 from symperf.validation.rows import PACKAGED, TableRow, read
 from symperf.validation.score import Report, predict_case
 from symperf.validation.serving import SOURCES
@@ -96,8 +97,8 @@ def test_blackwell_and_mixtures_stand_apart_with_their_own_aims() -> None:
         ("DGXC, blackwell", True),
         ("DGXC, mixtures", False),
     ]
-    assert judged_as("DGXC", routed=True, device="gb200-nvl72", serves=False) == "blackwell"
-    assert judged_as("X memory", routed=True, device="gb200-nvl72", serves=True) == "memory"
+    assert judged_as("DGXC", routed=True, generation="Blackwell", serves=False) == "blackwell"
+    assert judged_as("X memory", routed=True, generation="Blackwell", serves=True) == "memory"
 
 
 def test_the_worst_groups_are_worst_over_their_aims_and_none_is_told_twice() -> None:
@@ -213,6 +214,20 @@ def test_contests_rank_layouts_of_one_model_system_and_work() -> None:
     assert contests(rows([1, 2], "z")) is None
     memory = [dataclasses.replace(row, low=None, high=None) for row in right]
     assert contests(memory) is None
+    level = [dataclasses.replace(row, measured=1 + n / 100) for n, row in enumerate(rows([1, 2, 3], "w"))]
+    assert contests(level) is None
+    apart = contests([*right, *level])
+    assert apart is not None
+    assert (apart.contests, apart.level, apart.rows, apart.correlation) == (1, 1, 4, 1.0)
+
+
+def test_models_of_other_shapes_do_not_compete() -> None:
+    """Heads leave the number of parameters as it is, and change the time."""
+    models = [
+        from_dimensions({"layers": 12, "hidden": 768, "heads": 12, "vocab": 50304} | extra)
+        for extra in ({}, {"heads": 12}, {"heads": 24})
+    ]
+    assert shape_of(models[0]) == shape_of(models[1]) != shape_of(models[2])
 
 
 def test_steps_of_several_batches_compete_by_their_time_for_each_sequence() -> None:
@@ -251,6 +266,14 @@ def test_the_quantiles_of_the_calibration_by_hand() -> None:
         assert intervals.pooled(needs, 0.51) == 0.5
 
 
+def test_what_the_file_of_intervals_says_by_hand() -> None:
+    """A side without a rest has the share of the spreads instead; what software changes has both sides apart."""
+    with script("intervals") as intervals:
+        assert intervals.told([0.0, 0.25, 0.5, 2.0]) == ["below = 0.000", "above = 0.250", "share_below = 0.500"]
+        moved = intervals.changed("token", "dense", [("a", 0.3), ("a", -0.1), ("b", 0.2)])
+        assert moved.splitlines()[2:] == ["below = 0.100", "above = 0.300", "rows = 3", "groups = 2"]
+
+
 @given(st.lists(st.floats(0.0, 2.0), min_size=39, max_size=80))
 def test_a_quantile_holds_the_part_of_its_rows_that_it_is_meant_to(needs: list[float]) -> None:
     with script("intervals") as intervals:
@@ -267,6 +290,6 @@ def test_the_rest_of_training_is_what_its_calibration_rows_need() -> None:
         for row in rows:
             run = intervals.step_of(row)
             time = float(row["step_time_s"])
-            _, below, above = intervals.need(run, "time_s", time, run.value("time"), "training", "g")
+            _, (below, above, *_) = intervals.need(run, "time_s", time, run.value("time"), "g")
             inside += below <= scatter_of("training").below and above <= scatter_of("training").above
     assert inside >= 0.8 * len(rows)

@@ -26,7 +26,7 @@ fp8_efficiency = add(
     "efficiency",
     "fp8_efficiency",
     r"\eta_8",
-    "Sustained part of the FP8 matrix peak: what `matrix_efficiency` is for products in FP8.",
+    "Sustained part of the matrix peak in FP8, or in FP4: what `matrix_efficiency` is for products in it.",
     domain=POSITIVE,
 )
 attention_efficiency = add(

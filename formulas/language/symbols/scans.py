@@ -30,6 +30,13 @@ scan_passes = add(
     "Bytes that a software's chunked scan takes the time of, over those of the kernels of its closed form.",
     domain=POSITIVE,
 )
+ssd_passes = add(
+    "efficiency",
+    "ssd_passes",
+    r"\rho_{ssd}",
+    "Bytes that the kernels of Mamba-2's scan take the time of, over those that they read and write.",
+    domain=POSITIVE,
+)
 update_latency = add(
     "efficiency",
     "update_latency",

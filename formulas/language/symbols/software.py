@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..dimension import ONE, SECOND
-from .entry import ZERO_UP, add
+from ..dimension import BYTE, ONE, SECOND
+from .entry import FRACTION, POSITIVE, ZERO_UP, add
 
 host_latency = add(
     "efficiency",
@@ -23,6 +23,14 @@ host_collective_latency = add(
     ZERO_UP,
     "host",
 )
+host_wait = add(
+    "efficiency",
+    "host_wait",
+    r"\psi_h",
+    "Part of the host's work that does not run ahead of the device; 1 where every launch waits for its kernel.",
+    ONE,
+    FRACTION,
+)
 routing_operations = add(
     "efficiency",
     "routing_operations",
@@ -40,6 +48,21 @@ expert_operations = add(
     ONE,
     ZERO_UP,
 )
+expert_cast_operations = add(
+    "efficiency",
+    "expert_cast_operations",
+    r"N_{xcast}",
+    "Operations of the host for the cast of one expert's rows before a product in a low precision.",
+    ONE,
+    ZERO_UP,
+)
+exchange_overlap = add(
+    "efficiency",
+    "exchange_overlap",
+    r"\phi_x",
+    "Part of the transfers of experts that runs beside the pass of another micro-batch, where passes are whole.",
+    domain=FRACTION,
+)
 scatter_latency = add(
     "efficiency",
     "scatter_latency",
@@ -49,6 +72,39 @@ scatter_latency = add(
     SECOND,
     ZERO_UP,
     "l2",
+)
+gradient_sum_bytes = add(
+    "format",
+    "gradient_sum_bytes",
+    "w_{+}",
+    "Bytes that kernels of their own move for a weight whose gradient they add to the accumulated one; 0 where the "
+    "product adds it.",
+    BYTE,
+    ZERO_UP,
+)
+owned_tensors = add(
+    "efficiency",
+    "owned_tensors",
+    r"N_{bcast}",
+    "Tensors of a layer that have one owner each among the replicas, who updates them and broadcasts them.",
+    ONE,
+    ZERO_UP,
+)
+broadcast_piece_bytes = add(
+    "format",
+    "broadcast_piece_bytes",
+    "p_{bc}",
+    "Bytes that a rank of a broadcast's chain takes in, on all channels together, before it passes them on.",
+    BYTE,
+    POSITIVE,
+)
+gathered_tensors = add(
+    "efficiency",
+    "gathered_tensors",
+    r"N_{gat}",
+    "Tensors of a layer that ZeRO-3 gathers and reduces one by one, copying the piece of each rank by itself.",
+    ONE,
+    ZERO_UP,
 )
 overhead_latency = add(
     "efficiency",

@@ -62,7 +62,7 @@ def _derive(verb: Verb) -> None:
         ("js", "the same as an ES module"),
     ):
         group.add_argument(f"--{name}", action="store_true", help=f"print {text}")
-    derive.add_argument("--plot", metavar="FILE", help="draw the lines' shares into a .png, .pdf or .svg file as well")
+    flags.plot(derive, "the lines' shares")
     derive.add_argument("-o", "--output", metavar="FILE", help="write to a file; its suffix may say the format")
     flags.software(derive)
     flags.plan(derive)
@@ -96,4 +96,4 @@ def _formulas(verb: Verb) -> None:
     against.add_argument("--low", metavar="A", help="where the comparison begins (default: 0)")
     against.add_argument("--high", metavar="B", help="where it ends (default: nowhere)")
     against.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="the value of another symbol")
-    against.add_argument("--plot", metavar="FILE", help="draw both into a .png, .pdf or .svg file as well")
+    flags.plot(against, "both")

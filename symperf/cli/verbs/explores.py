@@ -33,7 +33,7 @@ def add(verb: Verb) -> None:
         action="extend",  # an assistant's list of systems is the flag once for each
         nargs="+",
         required=True,
-        help="catalogue names, or paths of .toml files, to choose from",
+        help="catalogue names, or paths of .toml files, to choose from; all: those of the catalogue",
     )
     explore.add_argument("-o", "--output", required=True, metavar="FILE", help="the file that is written")
     explore.add_argument("--only", metavar="KIND", help="train or infer alone (default: both)")
@@ -51,5 +51,11 @@ def add(verb: Verb) -> None:
         metavar="NAME=VALUES",
         help="values of recompute, sequence_parallel, zero, schedule or attention that the page offers for training, "
         "with commas between (default: all of them, which take a minute to compile the first time); may be repeated",
+    )
+    explore.add_argument(
+        "--book",
+        default="",
+        metavar="ADDRESS",
+        help="folder of the book's pages (symperf formulas --site), to which every formula leads",
     )
     flags.plan(explore)

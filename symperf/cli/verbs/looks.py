@@ -37,6 +37,7 @@ def add(verb: Verb) -> None:
         action="store_true",
         help="compare every count with the modules that transformers builds from the file: needs symperf[hf]",
     )
+    flags.bars(inspect, "the parts of the forward FLOPs")
     lists = verb("list", "What there is.", "symperf list models llama", "list")
     lists.add_argument("what", type=list_kind, metavar="WHAT", help=f"what to list: {', '.join(LISTED)}")
     lists.add_argument(

@@ -23,7 +23,7 @@ def add(verb: Verb) -> None:
         flags.plan(parser)
         group = parser.add_argument_group("output")
         group.add_argument("--latex", action="store_true", help="print a LaTeX document that needs amsmath only")
-        group.add_argument("--plot", metavar="FILE", help="draw it into a .png, .pdf or .svg file as well")
+        flags.plot(group, "it")
         group.add_argument("-o", "--output", metavar="FILE", help="write the text or LaTeX to a file")
         if "--width" not in parser.flags():
             group.add_argument("--width", type=whole, metavar="N", help="columns of the text (default: the terminal's)")

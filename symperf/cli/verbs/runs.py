@@ -51,12 +51,8 @@ def _train(verb: Verb) -> None:
     _methods(train)
     _interval(train)
     _timeline(train, "--timeline", "--trace")
-    train.add_argument(
-        "--no-bars",
-        dest="bars",
-        action="store_false",
-        help="in a terminal, print no bars of the largest terms and of memory below the tables",
-    )
+    flags.plot(train, "the largest terms, the roofline and the memory of each stage")
+    flags.bars(train, "the largest terms and of memory")
     add_documents(train)
     spending(train)
     flags.plan(train)
@@ -95,6 +91,8 @@ def _infer(verb: Verb) -> None:
     flags.images(infer)
     _interval(infer)
     _timeline(infer, "--timeline", "--trace")
+    flags.plot(infer, "the rooflines and the largest terms of prefill and decode")
+    flags.bars(infer, "the largest terms and of memory")
     flags.software(infer)
     flags.longest(infer)
     flags.speculation(infer)
@@ -120,6 +118,8 @@ def _serve(verb: Verb) -> None:
     serve.add_argument("--trace", metavar="FILE", help="JSON lines of arrival, input and output, to be replayed")
     _interval(serve)
     _timeline(serve, "--timeline")
+    flags.plot(serve, "latencies against throughput")
+    flags.bars(serve, "what each load yields")
     flags.images(serve)
     serve.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
     serve.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")

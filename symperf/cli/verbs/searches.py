@@ -42,6 +42,8 @@ def add(verb: Verb) -> None:
         help="the plans best in time, memory or devices (or --axes) instead; in inference the front of tokens a second "
         "and device against those of a user",
     )
+    flags.plot(search, "the plans, the front of --pareto, or the curves of --iso-time and --iso-cost")
+    flags.bars(search, "what the time of the best plan is due to")
     search.add_argument("--csv", action="store_true", help="print the plans as CSV and nothing else")
     flags.dask(search)
     _inference(search)
@@ -77,11 +79,6 @@ def _inference(search: Parser) -> None:
         metavar="NAMES",
         help="of --pareto, with commas between: throughput, interactivity, ttft, latency, cost, joules (default "
         "throughput,interactivity); in training time, memory, devices, cost, joules",
-    )
-    group.add_argument(
-        "--plot",
-        metavar="FILE",
-        help="draw the front, or the curves of --iso-time and --iso-cost, into a .png, .pdf or .svg file as well",
     )
     flags.speculation(search)
     group.add_argument("--max-chunk", type=whole, metavar="TOKENS", help="largest chunk of prompts in an iteration")

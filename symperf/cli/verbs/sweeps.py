@@ -24,4 +24,5 @@ def add(verb: Verb) -> None:
     sweep.add_argument(
         "--resume", action="store_true", help="go on with an unfinished one; a finished one of the same study stays"
     )
+    flags.plot(sweep, "its outputs along its longest axes")
     flags.dask(sweep)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import flags
 from ..flags import whole
 
 if TYPE_CHECKING:
@@ -59,4 +60,4 @@ def add(verb: Verb) -> None:
     validate.add_argument("--worst", type=whole, default=10, metavar="N", help="rows to show (default 10)")
     validate.add_argument("--markdown", metavar="FILE", help="write the tables as Markdown")
     validate.add_argument("--csv", metavar="FILE", help="write every row that is scored")
-    validate.add_argument("--plot", metavar="FILE", help="draw measured against predicted, as .png or .svg")
+    flags.plot(validate, "measured against predicted")

@@ -66,8 +66,8 @@ export function curve(where, { xs, ys, x, y, bands, now, logX }) {
     ...size(where), legend: { show: true }, cursor: { drag: { setScale: false } },
     scales: { x: { time: false, distr: logX ? 3 : 1, range: () => [xs[0], xs[xs.length - 1]] }, y: { distr: logY ? 3 : 1 } },
     axes: [axis(x.label, x.unit, logX), axis(y.label, y.unit, logY)],
-    series: [{ label: x.label, value: (_, v) => (v === null ? "" : scaled(v, x.unit)) },
-      { label: y.label, stroke: tint, width: 2, points: { show: false }, value: (_, v) => (v === null ? "" : y.unit === "%" ? percent(v) : scaled(v, y.unit)) }],
+    series: [{ label: x.label, value: (_, v) => (v === null || v === undefined ? "–" : scaled(v, x.unit)) },
+      { label: y.label, stroke: tint, width: 2, points: { show: false }, value: (_, v) => (v === null || v === undefined ? "–" : y.unit === "%" ? percent(v) : scaled(v, y.unit)) }],
     hooks: { drawClear: [draw] },
   }, [xs, ys.map((value) => (Number.isFinite(value) ? value : null))], where);
 }
@@ -111,9 +111,9 @@ export function roofline(where, { points, peak, bandwidth }) {
     ...size(where), cursor: { drag: { setScale: false } },
     scales: { x: { time: false, distr: 3, range: () => [low, high] }, y: { distr: 3, range: () => [bottom, peak * 2] } },
     axes: [axis("FLOPs a byte of memory", "1", true), axis("rate", "FLOP/s", true)],
-    series: [{ label: "FLOPs a byte", value: (_, v) => (v === null ? "" : plain(v)) },
-      { label: "rate", stroke: "transparent", points: { show: false }, value: (_, v) => (v === null ? "" : scaled(v, "FLOP/s")) },
-      { label: "operation", stroke: "transparent", points: { show: false }, value: (chart, _, __, at) => (at === null || at === undefined ? "" : kept[at].path) }],
+    series: [{ label: "FLOPs a byte", value: (_, v) => (v === null || v === undefined ? "–" : plain(v)) },
+      { label: "rate", stroke: "transparent", points: { show: false }, value: (_, v) => (v === null || v === undefined ? "–" : scaled(v, "FLOP/s")) },
+      { label: "operation", stroke: "transparent", points: { show: false }, value: (chart, _, __, at) => (at === null || at === undefined ? "–" : kept[at].path) }],
     hooks: { draw: [draw] },
   }, [kept.map(({ x }) => x), kept.map(({ y }) => y), kept.map(({ y }) => y)], where);
 }

@@ -76,7 +76,14 @@ function slider(state, number, updates) {
     state.move(name, value);
   } });
   const range = el("input", { type: "range", min: 0, max: STEPS, "aria-label": `${words(name)}, slider`,
-    oninput: () => state.move(name, Math.min(Math.max(of(Number(range.value)), low), high)) });
+    oninput: () => state.move(name, Math.min(Math.max(of(Number(range.value)), low), high)),
+    onkeydown: (event) => {
+      // A step of the slider may be less than 1: by keys a whole number moves by one.
+      const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+      if (!whole || way === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      state.move(name, Math.min(Math.max(valueOf(kind, state.config, name) + way, low), high));
+    } });
   const label = el("label", { for: id, title: symbol.sentence ?? "" }, words(name), unit ? el("span", { class: "unit" }, ` ${unit}`) : null);
   const control = el("div", { class: "control" }, label, text, range);
   updates.push(() => {

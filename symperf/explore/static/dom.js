@@ -28,12 +28,12 @@ export function table(caption, headings, rows) {
       el("tr", {}, el("th", { scope: "row" }, first), rest.map((cell) => el("td", {}, cell))))));
 }
 
-// MathML of a tree of [name, attributes, children].
+// MathML of a tree of [name, attributes if any, child, ...].
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 export function math(tree) {
   if (typeof tree === "string") return document.createTextNode(tree);
-  const [name, attributes, children] = tree;
-  return fill(document.createElementNS(MATHML, name), attributes, children.map(math));
+  const [name, next] = tree, has = tree.length > 1 && typeof next === "object" && !Array.isArray(next);
+  return fill(document.createElementNS(MATHML, name), has ? next : {}, tree.slice(has ? 2 : 1).map(math));
 }
 
 // A path, which may be broken behind each slash.

@@ -2,14 +2,21 @@
 import { buildControls } from "./controls.js";
 import { byId, el, show } from "./dom.js";
 import { answer, readKinds, startOf } from "./model.js";
+import { readBook } from "./detail.js";
+import { pictureOf, savePng } from "./pictures.js";
+import { drawServing, drawStages, drawTimeline } from "./pipeline.js";
 import { commandLine, pythonCode, State } from "./state.js";
+import { csvOf, latexOf } from "./tables.js";
 import { words } from "./units.js";
-import { csvOf, drawHeadline, drawLatency, drawMap, drawMemory, drawOperations, drawRoofline, drawShares, drawSweep, drawSymbols, metricsOf, readFormulas } from "./views.js";
+import { drawHeadline, drawLatency, drawMap, drawMemory, drawOperations, drawRoofline, drawShares, drawSweep, drawSymbols, headRows, metricsOf } from "./views.js";
 
 const json = (id) => JSON.parse(byId(id).textContent);
 const data = json("data"), kinds = readKinds(data), code = json("worker");
-readFormulas(data.formulas);
-let update = () => {}, built = "", open = null, swept = {}, waiting = 0;
+readBook(data, (text, what) => copy(text, what));
+// Views that a refused configuration has not, and those of one kind of run alone.
+const VIEWS = ["shares", "operations", "memory", "stages", "timeline", "roofline", "sweep", "latency", "serving", "phase", "symbols"];
+const KINDS = { stages: "train", timeline: "train", latency: "infer", serving: "infer" };
+let update = () => {}, built = "", open = null, swept = {}, waiting = 0, stages = null;
 
 const say = (text) => { byId("said").textContent = text; };
 const state = new State(kinds, () => draw());
@@ -38,26 +45,30 @@ function draw() {
   byId("compare").setAttribute("aria-pressed", String(state.now.b !== null));
   byId("refused").hidden = now.reason === "";
   byId("refused").textContent = now.reason;
-  drawHeadline(told);
-  for (const id of ["shares", "operations", "memory", "roofline", "sweep", "symbols"]) byId(id).parentElement.hidden = now.reason !== "";
+  const toggle = (key) => {
+    open = open === key ? null : key;
+    drawAnswers(told);
+    document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
+  };
+  drawAnswers(told);
+  function drawAnswers() {
+    drawHeadline(told, state.now.slot, open, toggle);
+    if (now.reason !== "") return;
+    drawOperations(kind, now, open, toggle);
+    drawMemory(kind, state.config, now, open, toggle);
+  }
+  for (const id of VIEWS) byId(id).parentElement.hidden = now.reason !== "" || (KINDS[id] ?? kind.name) !== kind.name;
+  stages = null;
   if (now.reason === "") {
     drawShares(now);
-    const toggle = (path) => {
-      open = open === path ? null : path;
-      drawOperations(kind, now, open, toggle);
-      byId("operations").querySelector(`[data-path="${CSS.escape(path)}"]`)?.focus();
-    };
-    drawOperations(kind, now, open, toggle);
-    drawMemory(now);
     drawSymbols(kind, now);
+    stages = kind.name === "train" ? drawStages(kind, now) : null;
   }
-  byId("latency").parentElement.hidden = now.reason !== "" || kind.name !== "infer";
   const address = `#${state.address()}`;
   if (location.hash !== address) history.replaceState(null, "", address);
   document.documentElement.dataset.drawn = String(performance.now() - began);
   cancelAnimationFrame(waiting);
   if (now.reason === "") waiting = requestAnimationFrame(() => drawCharts(kind, now));
-  byId("phase").parentElement.hidden = now.reason !== "";
 }
 
 // What is drawn on a canvas: once for each frame, however often a slider moves in it.
@@ -65,7 +76,8 @@ function drawCharts(kind, told) {
   const began = performance.now();
   drawRoofline(told);
   drawSweep(kind, state.config, numberOf("x"), swept.metric.value);
-  if (kind.name === "infer") drawLatency(kind, state.config);
+  if (kind.name === "infer") { drawLatency(kind, state.config); drawServing(kind, state.config, told); }
+  else drawTimeline(kind, state.config, told, stages);
   document.documentElement.dataset.charted = String(performance.now() - began);
 }
 
@@ -114,10 +126,23 @@ on("compare", () => state.set((now) => {
 on("copy-link", () => copy(location.href, "Link"));
 on("copy-command", () => copy(commandLine(state.kind, state.config), "Command line"));
 on("copy-python", () => copy(pythonCode(state.kind, state.config), "Python"));
+on("copy-latex", () => {
+  const told = answer(state.kind, state.config), { slot } = state.now;
+  if (told.reason) { say(told.reason); return; }
+  copy(latexOf(headRows({ [slot]: { kind: state.kind, config: state.config, answer: told } }), told, `${state.config.choices.model} on ${state.config.choices.system}`), "LaTeX");
+});
 on("copy-csv", () => {
   const told = answer(state.kind, state.config);
   if (told.reason) say(told.reason); else copy(csvOf(told), "CSV");
 });
+for (const id of VIEWS.filter((each) => each !== "symbols")) {
+  const heading = byId(id).parentElement.querySelector("h2"), title = heading.textContent;
+  heading.after(el("button", { type: "button", class: "png", "aria-label": `Save ${title} as PNG`, onclick: async () => {
+    const { choices } = state.config, picture = pictureOf(id, title, `${choices.model} on ${choices.system}, symperf ${data.version}`);
+    if (picture === null) { say(`${title}: there is no picture yet`); return; }
+    try { await savePng(picture, `symperf-${id}.png`); say(`${title} saved as PNG`); } catch (error) { say(`${title}: ${error.message}`); }
+  } }, "PNG"));
+}
 addEventListener("keydown", (event) => {
   if (!(event.ctrlKey || event.metaKey) || event.target instanceof HTMLInputElement) return;
   if (event.key === "z" && !event.shiftKey) { event.preventDefault(); state.back(); }
@@ -128,5 +153,18 @@ let wide = innerWidth;
 addEventListener("resize", () => { if (innerWidth !== wide) { wide = innerWidth; draw(); } });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
 document.getElementById("controls").addEventListener("submit", (event) => event.preventDefault());
+// For the browser's console: symperf.ask("a=train&a.tp=4") answers an address with exact numbers, or says why not.
+globalThis.symperf = Object.freeze({ ask(address) {
+  const asked = new State(kinds, () => {});
+  asked.read(String(address));
+  const told = answer(asked.kind, asked.config);
+  if (told.reason) return { reason: told.reason };
+  const { memory, joules, dollars, shares, rows } = told;
+  return {
+    reason: "", time: told.value("time"), memory: memory.need, fits: memory.fits, joules, dollars, shares,
+    operations: rows.map(({ path, seconds, bound, flops, bytes }) => ({ path, seconds, bound, flops, bytes })),
+    command: commandLine(asked.kind, asked.config),
+  };
+} });
 state.read(location.hash.slice(1));
 draw();

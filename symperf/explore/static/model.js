@@ -8,19 +8,22 @@ export function readKinds(data) {
 
 function readKind(kind, texts) {
   const tape = unpack(kind.pool);
+  const calls = kind.calls.map((list) => list.flatMap((place, k) => (k % 2 === 0 ? [[texts[place], texts[list[k + 1]]]] : [])));
   const number = new Map(kind.symbols.map((symbol, place) => [symbol.name, place]));
-  const structures = kind.structures.map(({ outputs, terms }) => {
-    const found = { outputs: new Map(), terms: [] };
+  const structures = kind.structures.map(({ outputs, terms, stages, answers }) => {
+    const found = { outputs: new Map(), terms: [], stages: new Map(), answers: new Map() };
+    for (let k = 0; k < stages.length; k += 2) found.stages.set(texts[stages[k]], stages[k + 1]);
+    for (let k = 0; k < answers.length; k += 3) found.answers.set(texts[answers[k]], [answers[k + 1], answers[k + 2]]);
     for (let k = 0; k < outputs.length; k += 2) found.outputs.set(texts[outputs[k]], outputs[k + 1]);
     for (let k = 0; k < terms.length; k += 4) {
-      found.terms.push({ path: texts[terms[k]], at: terms[k + 1], idle: terms[k + 2] === 1, summed: terms[k + 2] === 2, calls: kind.calls[terms[k + 3]] });
+      found.terms.push({ path: texts[terms[k]], at: terms[k + 1], idle: terms[k + 2] === 1, summed: terms[k + 2] === 2, calls: calls[terms[k + 3]] });
     }
     return found;
   });
   const rules = part(tape, [...kind.rules.map(([position]) => position), ...Object.values(kind.derived)]);
   const resources = kind.symbols.flatMap(({ name, resource }, place) =>
     (resource ? [{ place, resource, sign: name.includes("_latency") ? 1 : -1 }] : []));
-  return { ...kind, tape, number, structures, ruleTape: rules, resources, texts, parts: new Map(), bases: new Map() };
+  return { ...kind, calls, tape, number, structures, ruleTape: rules, resources, texts, parts: new Map(), bases: new Map(), stageTapes: new Map() };
 }
 
 // The configuration that a page begins with.
@@ -71,7 +74,7 @@ export function inputsOf(kind, config) {
       if (kind.number.has(name)) { values[kind.number.get(name)] = value; if (own) moved.add(name); }
     }
   }
-  return { structure: found.structure, values, sources, moved, words: base.words, reason: "" };
+  return { structure: found.structure, values, sources, moved, words: base.words, served: found.served, reason: "" };
 }
 
 // The value of a control that is not moved: of a figure of a system, that of the system chosen.
@@ -155,7 +158,7 @@ export function answer(kind, config, { terms = true } = {}) {
   const values = forward(own.tape, found.values);
   const value = (name) => values[own.tape.place[outputs.get(name)]];
   const input = (name) => found.values[kind.number.get(name)];
-  const told = { reason: "", inputs: found, value, input };
+  const told = { reason: "", inputs: found, values, value, input, microBatch: microBatchOf(kind, found.values) };
   const need = value(kind.name === "train" ? "reserved" : "needed"), capacity = input("memory_capacity");
   told.memory = { need, capacity, fits: need <= capacity, parts: partsOf(outputs, value) };
   told.joules = energyOf(outputs, value, input);
@@ -171,7 +174,7 @@ export function answer(kind, config, { terms = true } = {}) {
       // An operation that is summed has the time of all steps: one of it is the mean.
       const steps = summed ? Math.max(input("generate") - 1, 1) : 1;
       return {
-        path, idle, calls, seconds, each: values[here] / steps, share: seconds / values[time], bound: largest(shares), count,
+        path, at, idle, calls, seconds, each: values[here] / steps, share: seconds / values[time], bound: largest(shares), count,
         flops: idle ? 0 : of("flops"), bytes: idle ? 0 : of("bytes"), message: idle ? 0 : of("message"),
       };
     });
@@ -179,10 +182,16 @@ export function answer(kind, config, { terms = true } = {}) {
   return told;
 }
 
+// Sequences of a micro-batch: a symbol, or what follows from others.
+function microBatchOf(kind, inputs) {
+  if (!Object.hasOwn(kind.derived, "micro_batch")) return inputs[kind.number.get("micro_batch")];
+  return forward(kind.ruleTape, inputs)[kind.ruleTape.place[kind.derived.micro_batch]];
+}
+
 function partsOf(outputs, value) {
   const found = [];
   for (const name of outputs.keys()) {
-    if (name.startsWith("memory/") || name.startsWith("beside/")) found.push({ name: name.slice(7), bytes: value(name) });
+    if (name.startsWith("memory/") || name.startsWith("beside/")) found.push({ name: name.slice(7), output: name, bytes: value(name) });
   }
   return found.filter(({ bytes }) => bytes > 0);
 }

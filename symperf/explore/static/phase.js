@@ -3,7 +3,7 @@ import { dependents, forward, gridSource, part } from "./tape.js";
 import { inputsOf, partOf } from "./model.js";
 
 export const SIDE = 1000;
-const COARSE = 160;
+const COARSE = 160, FEW = 120;
 
 export function axisValues(number, count) {
   const log = number.low > 0 && number.high / number.low > 20;
@@ -22,7 +22,7 @@ let running = null;
 export function startMap(kind, config, [x, y], code, told) {
   running?.terminate();
   running = null;
-  if (typeof Worker === "undefined") throw new Error("this browser runs no workers, which a map needs");
+  if (typeof Worker === "undefined") { told(coarseMap(kind, config, x, y)); return; }
   const found = inputsOf(kind, config), { outputs } = kind.structures[found.structure];
   const time = outputs.get("time"), need = outputs.get(kind.name === "train" ? "reserved" : "needed");
   const xInputs = placesMovedBy(kind, config, x), yInputs = placesMovedBy(kind, config, y);
@@ -34,7 +34,8 @@ export function startMap(kind, config, [x, y], code, told) {
   const values = forward(tape, found.values);
   const source = gridSource(tape, values, new Set(xInputs), new Set(yInputs), roots.map((root) => tape.place[root]));
   const address = URL.createObjectURL(new Blob([code, "\nconst grid = ", source, ";\n"], { type: "text/javascript" }));
-  const worker = new Worker(address);
+  let worker = null;
+  try { worker = new Worker(address); } catch { told(coarseMap(kind, config, x, y)); return; }
   running = worker;
   worker.onmessage = ({ data }) => {
     if (running !== worker) return;
@@ -45,7 +46,7 @@ export function startMap(kind, config, [x, y], code, told) {
       told({ xs, ys, time: times, need: needs, legal, took: data.took });
     } else told({ bound: data.bound, side: COARSE, names });
   };
-  worker.onerror = (event) => told({ error: event.message || "the worker could not be started" });
+  worker.onerror = () => { if (running === worker) told(coarseMap(kind, config, x, y)); };
   const names = [...new Set(kind.resources.map(({ resource }) => resource))];
   const resources = kind.resources.flatMap(({ place, resource, sign }) =>
     (own.byInput.has(place) ? [{ at: own.byInput.get(place), name: names.indexOf(resource), sign }] : []));
@@ -56,6 +57,24 @@ export function startMap(kind, config, [x, y], code, told) {
       time: own.tape.place[time], xs: axisValues(x, COARSE), ys: axisValues(y, COARSE),
     },
   });
+}
+
+// Where a browser runs no workers, or refuses one: few points, computed here.
+export function coarseMap(kind, config, x, y) {
+  const began = performance.now(), [xs, ys] = [axisValues(x, FEW), axisValues(y, FEW)], inputs = inputsOf(kind, config);
+  const { outputs } = kind.structures[inputs.structure], time = outputs.get("time"), need = outputs.get(kind.name === "train" ? "reserved" : "needed");
+  const rules = kind.rules.map(([position]) => position), tape = part(kind.tape, [time, need, ...rules]), values = inputs.values.slice();
+  const xInputs = placesMovedBy(kind, config, x), yInputs = placesMovedBy(kind, config, y), room = new Float64Array(tape.code.length);
+  const found = { xs, ys, time: new Float64Array(FEW * FEW), need: new Float64Array(FEW * FEW), legal: new Uint8Array(FEW * FEW).fill(1) };
+  for (let k = 0; k < FEW * FEW; k += 1) {
+    for (const place of yInputs) values[place] = ys[Math.floor(k / FEW)];
+    for (const place of xInputs) values[place] = xs[k % FEW];
+    forward(tape, values, room);
+    found.time[k] = room[tape.place[time]];
+    found.need[k] = room[tape.place[need]];
+    if (rules.some((rule) => !(room[tape.place[rule]] >= 0))) found.legal[k] = 0;
+  }
+  return { ...found, took: performance.now() - began, few: true };
 }
 
 // The inputs that take the value of a control.

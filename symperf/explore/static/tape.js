@@ -6,6 +6,8 @@ export const OPERATIONS = ["input", "constant", "let", "add", "subtract", "multi
 const [INPUT, CONSTANT, LET, ADD, SUBTRACT, MULTIPLY, DIVIDE, MAX, MIN, POWER, SQRT, LOG2, CEIL_DIV, ABOVE_ONE, STOP,
   AT_LEAST] = OPERATIONS.keys();
 const UNARY = new Set([LET, SQRT, LOG2, ABOVE_ONE, STOP]);
+export const CODES = { constant: CONSTANT, max: MAX, min: MIN };
+export const UNARY_CODES = UNARY;
 
 // The instructions of a pool, operands as positions.
 export function unpack(pool) {

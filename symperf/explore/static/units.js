@@ -4,7 +4,7 @@ const PREFIXES = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"],
 
 export function plain(value, digits = 3) {
   if (!Number.isFinite(value)) return "–";
-  if (value !== 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-3)) return value.toExponential(digits - 1).replace("e+", "e");
+  if (value !== 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-3)) return value.toExponential(digits - 1).replace(/\.?0*e\+?/, "e");
   if (Number.isInteger(value)) return String(value);
   return String(Number(value.toPrecision(digits)));
 }
@@ -28,7 +28,10 @@ export function dollars(value) {
 // Names of symbols as words.
 export const words = (name) => name.replaceAll("_", " ");
 
-const ITEMS = [["compute", "#0072b2"], ["memory", "#e69f00"], ["l2", "#c9b000"], ["scale_up", "#009e73"],
-  ["scale_out", "#d55e00"], ["network", "#8c564b"], ["launch", "#cc79a7"], ["host", "#7f7f7f"], ["nvme", "#56b4e9"]];
+const ITEMS = [["compute", "#0072b2"], ["memory", "#e69f00"], ["l2", "#f0e442"], ["scale_up", "#009e73"],
+  ["scale_out", "#d55e00"], ["network", "#8c564b"], ["launch", "#cc79a7"], ["host", "#595959"], ["nvme", "#56b4e9"]];
 const COLOURS = new Map(ITEMS);
 export const colourOf = (resource) => COLOURS.get(resource) ?? "#999999";
+
+const PARTS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#c9b000", "#7f7f7f", "#8c564b", "#4d4d4d"];
+export const colourOfPart = (place) => PARTS[place % PARTS.length];

@@ -1,10 +1,12 @@
 // The views of an answer.
 import { curve, legend, roofline, stack } from "./charts.js";
-import { byId, el, math, path, show, table } from "./dom.js";
+import { answerDetail, operationDetail } from "./detail.js";
+import { byId, el, path, show, table } from "./dom.js";
 import { answer, applies, largest } from "./model.js";
 import { axisValues, startMap, viridis } from "./phase.js";
+import { noteBars } from "./pictures.js";
 import { valueOf } from "./state.js";
-import { colourOf, dollars, gigabytes, percent, plain, scaled, seconds, words } from "./units.js";
+import { colourOf, colourOfPart, dollars, gigabytes, percent, plain, scaled, seconds, words } from "./units.js";
 
 const METRICS = {
   train: [["time", "step time", "s"], ["tokens_per_s", "tokens a second", "1"], ["mfu", "MFU", "%"], ["memory", "memory", "B"]],
@@ -14,45 +16,77 @@ const METRICS = {
 const metric = (told, name) => (name === "memory" ? told.memory.need : told.value(name));
 
 const HEAD = {
-  train: [["Step time", (t) => seconds(t.value("time"))], ["Tokens a second", (t) => plain(t.value("tokens_per_s"), 4)],
-    ["Tokens a second and device", (t) => plain(t.value("tokens_per_s_per_device"), 4)], ["MFU", (t) => percent(t.value("mfu"))],
-    ["HFU", (t) => percent(t.value("hfu"))]],
-  infer: [["Whole time", (t) => seconds(t.value("time"))], ["Prefill (TTFT)", (t) => seconds(t.value("prefill"))],
-    ["Time per token", (t) => seconds(t.value("time_per_token"))], ["Tokens a second", (t) => plain(t.value("tokens_per_s"), 4)],
-    ["Tokens a second and device", (t) => plain(t.value("tokens_per_s_per_device"), 4)], ["MFU of prefill", (t) => percent(t.value("prefill_mfu"))]],
+  train: [["Step time", "time", (t) => seconds(t.value("time"))], ["Tokens a second", "tokens_per_s", (t) => plain(t.value("tokens_per_s"), 4)],
+    ["Tokens a second and device", "tokens_per_s_per_device", (t) => plain(t.value("tokens_per_s_per_device"), 4)],
+    ["MFU", "mfu", (t) => percent(t.value("mfu"))], ["HFU", "hfu", (t) => percent(t.value("hfu"))]],
+  infer: [["Whole time", "time", (t) => seconds(t.value("time"))], ["Prefill (TTFT)", "prefill", (t) => seconds(t.value("prefill"))],
+    ["Time per token", "time_per_token", (t) => seconds(t.value("time_per_token"))], ["Tokens a second", "tokens_per_s", (t) => plain(t.value("tokens_per_s"), 4)],
+    ["Tokens a second and device", "tokens_per_s_per_device", (t) => plain(t.value("tokens_per_s_per_device"), 4)],
+    ["MFU of prefill", "prefill_mfu", (t) => percent(t.value("prefill_mfu"))]],
 };
-const MORE = [["Devices", (t) => plain(t.value("devices"))],
-  ["Memory", (t) => el("span", { class: t.memory.fits ? "" : "bad" }, `${gigabytes(t.memory.need)} of ${gigabytes(t.memory.capacity)}${t.memory.fits ? "" : ": does not fit"}`)],
-  ["Rent", (t) => dollars(t.dollars)], ["Energy", (t) => (t.joules === null ? "not told by the system" : scaled(t.joules, "J"))]];
+const needOf = (kind) => (kind.name === "train" ? "reserved" : "needed");
+const MORE = [["Devices", () => "devices", (t) => plain(t.value("devices"))],
+  ["Memory", needOf, (t) => el("span", { class: t.memory.fits ? "" : "bad" }, `${gigabytes(t.memory.need)} of ${gigabytes(t.memory.capacity)}${t.memory.fits ? "" : ": does not fit"}`)],
+  ["Rent", () => "rented_cost", (t) => dollars(t.dollars)], ["Energy", () => null, (t) => (t.joules === null ? "not told by the system" : scaled(t.joules, "J"))]];
 
-export function drawHeadline(told) {
+// The answers; a click on one of the configuration that is changed tells its formulas.
+export function headRows(told) {
   const slots = Object.keys(told), kinds = [...new Set(slots.map((slot) => told[slot].kind.name))];
-  const rows = kinds.flatMap((name) => HEAD[name].map(([label, of]) => [label, ...slots.map((slot) =>
-    (told[slot].kind.name !== name ? "" : told[slot].answer.reason ? "–" : of(told[slot].answer)))]));
-  for (const [label, of] of MORE) rows.push([label, ...slots.map((slot) => (told[slot].answer.reason ? "–" : of(told[slot].answer)))]);
-  const heads = slots.length > 1 ? slots.map((slot) => slot.toUpperCase()) : ["value"];
-  const names = slots.map((slot) => `${told[slot].config.choices.model} on ${told[slot].config.choices.system}`);
-  show(byId("headline"), table(names.join("; "), ["quantity", ...heads], rows));
+  const cells = (name, of) => slots.map((slot) => (name !== null && told[slot].kind.name !== name ? "" : told[slot].answer.reason ? "–" : of(told[slot].answer)));
+  return [...kinds.flatMap((name) => HEAD[name].map(([label, output, of]) => ({ label, output, of: name, cells: cells(name, of) }))),
+    ...MORE.map(([label, output, of]) => ({ label, output, of: null, cells: cells(null, of) }))];
 }
+
+export function drawHeadline(told, slot, open, toggle) {
+  const slots = Object.keys(told), { kind, answer: now } = told[slot];
+  const heads = slots.length > 1 ? slots.map((each) => each.toUpperCase()) : ["value"];
+  const names = slots.map((each) => `${told[each].config.choices.model} on ${told[each].config.choices.system}`);
+  const shown = headRows(told).map(({ label, output, of, cells }) => {
+    const name = typeof output === "function" ? output(kind) : output;
+    const has = !now.reason && name !== null && (of === null || of === kind.name) && kind.structures[now.inputs.structure].outputs.has(name);
+    return { label, name, cells, has };
+  });
+  show(byId("headline"), table(names.join("; "), ["quantity", ...heads], shown.map(({ label, name, cells, has }) =>
+    [has ? toggled(`head/${name}`, label, open, toggle) : label, ...cells])),
+  shown.filter(({ has, name }) => has && open === `head/${name}`).map(({ label, name }) => answerDetail(kind, now, name, label)));
+}
+
+const toggled = (key, text, open, toggle) => el("button", { type: "button", class: "name", "aria-expanded": String(open === key), "data-key": key, onclick: () => toggle(key) }, text);
 
 export function drawShares(told) {
   const parts = Object.entries(told.shares).filter(([, share]) => share > 0).sort(([, one], [, other]) => other - one)
     .map(([name, share]) => ({ name: words(name), value: share, text: percent(share), colour: colourOf(name) }));
   show(byId("shares"), stack("Shares of resources", parts, 1), legend(parts));
+  noteBars("shares", "What the time is due to", parts);
 }
 
-const PARTS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#c9b000", "#7f7f7f", "#8c564b", "#4d4d4d"];
-
-export function drawMemory(told) {
-  const { parts, need, capacity } = told.memory;
+export function drawMemory(kind, config, told, open, toggle) {
+  const { parts, need, capacity, fits } = told.memory;
   const sorted = [...parts].sort((one, other) => other.bytes - one.bytes);
-  const made = sorted.map(({ name, bytes }, k) => ({ name: words(name), value: bytes, text: gigabytes(bytes), colour: PARTS[k % PARTS.length] }));
-  const all = Math.max(need, capacity);
+  const made = sorted.map(({ name, output, bytes }, k) => ({ name: words(name), output, value: bytes, text: gigabytes(bytes), colour: colourOfPart(k) }));
   const spare = { name: "free", value: capacity - need, text: gigabytes(capacity - need), colour: "transparent" };
-  show(byId("memory"), stack("Memory by part", [...made, ...(capacity > need ? [spare] : [])], all), legend(made),
-    el("p", { class: told.memory.fits ? "" : "bad" }, told.memory.fits
+  show(byId("memory"), stack("Memory by part", [...made, ...(fits ? [spare] : [])], Math.max(need, capacity)),
+    el("p", { class: fits ? "" : "bad" }, fits
       ? `${gigabytes(need)} of ${gigabytes(capacity)}: ${gigabytes(capacity - need)} are free.`
-      : `${gigabytes(need)} are needed and a device has ${gigabytes(capacity)}: ${gigabytes(need - capacity)} are missing.`));
+      : `${gigabytes(need)} are needed and a device has ${gigabytes(capacity)}: ${gigabytes(need - capacity)} are missing. ${whereItFits(kind, config)}`),
+    made.map(({ name, output, value, text, colour }) => el("div", {},
+      el("div", { class: "bar" }, toggled(output, name, open, toggle),
+        el("div", { class: "rail", "aria-hidden": "true" }, el("div", { class: "fill", style: { width: `${100 * value / made[0].value}%`, background: colour } })),
+        el("span", { class: "told" }, `${text} · ${percent(value / need)}`)),
+      open === output ? answerDetail(kind, told, output, name) : null)));
+  noteBars("memory", "Memory of the fullest device", made);
+}
+
+// Which of the page's systems have room for a configuration that does not fit, in words.
+function whereItFits(kind, config) {
+  const systems = kind.choices.find(({ name }) => name === "system").values;
+  const roomy = systems.filter((system) => {
+    const found = answer(kind, { ...config, choices: { ...config.choices, system }, numbers: config.numbers }, { terms: false });
+    return !found.reason && found.memory.fits;
+  });
+  if (roomy.length) return `With these choices it fits on ${roomy.slice(0, 6).join(", ")}${roomy.length > 6 ? ` and ${roomy.length - 6} more` : ""}.`;
+  return `With these choices it fits on none of the ${systems.length === 1 ? "systems of the page, which is one" : `${systems.length} systems of the page`}: `
+    + `${kind.name === "train" ? "more tensor or pipeline parallelism, ZeRO, recomputation or a smaller micro-batch need less" : "more tensor or pipeline parallelism, fewer sequences or a format of fewer bits need less"}.`;
 }
 
 export function drawOperations(kind, told, open, toggle) {
@@ -64,32 +98,13 @@ export function drawOperations(kind, told, open, toggle) {
       { name: "waiting", value: rows.some(({ idle }) => idle) ? 1 : 0, text: "", colour: "#999999" }]),
     rows.map((row) => el("div", {},
       el("div", { class: "bar" },
-        el("button", { type: "button", class: "name", "aria-expanded": String(open === row.path), "data-path": row.path, onclick: () => toggle(row.path) }, path(row.path)),
+        toggled(`term/${row.path}`, path(row.path), open, toggle),
         el("div", { class: "rail", "aria-hidden": "true" }, el("div", { class: "fill", style: { width: `${100 * row.seconds / most}%`, background: row.idle ? "#999999" : colourOf(row.bound) } })),
         el("span", { class: "told" }, `${seconds(row.seconds)} · ${percent(row.share)}`)),
-      open === row.path ? detail(kind, told, row) : null)),
+      open === `term/${row.path}` ? operationDetail(kind, told, row) : null)),
     hidden > 0 ? el("p", {}, `${hidden} operations beside them are hidden behind longer ones, or take no time.`) : null);
+  noteBars("operations", "Time by operation", rows.map((row) => ({ name: row.path, value: row.seconds, text: `${seconds(row.seconds)} · ${percent(row.share)}`, colour: row.idle ? "#999999" : colourOf(row.bound) })));
 }
-
-// What is told of one operation: its demand, its bound, and the symbols that its time reads.
-function detail(kind, told, row) {
-  const rows = [["bound", row.idle ? "waits for others" : words(row.bound ?? "nothing")], ["executions", plain(row.count, 6)],
-    ["one of them", seconds(row.each)], ["FLOPs of one", scaled(row.flops, "FLOP")], ["bytes of memory of one", scaled(row.bytes, "B")],
-    ["bytes of messages of one", scaled(row.message, "B")]];
-  return el("div", { class: "detail" }, table(row.path, ["what", "value"], row.idle ? rows.slice(0, 3) : rows),
-    row.calls.length || row.idle ? null : el("p", {}, "No formula: a figure of the software."), row.calls.map(([name, given]) => formula(name, given)));
-}
-
-// A formula: its title, its equation, what stands for its parameters here, and its source.
-function formula(name, given) {
-  const told = formulas[name];
-  return el("div", { class: "formula" }, el("h3", {}, told.title, " ", el("code", {}, name)), el("p", {}, told.sentence),
-    told.math ? el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": `Equation of ${told.title}` }, told.math.map(math)) : el("pre", { tabindex: 0 }, told.lines.join("\n")),
-    given ? el("p", {}, "Here ", el("code", {}, given)) : null, el("p", { class: "unit" }, told.source));
-}
-
-let formulas = {};
-export function readFormulas(data) { formulas = data; }
 
 // Batches against each other: tokens a second and device over the time of a token, inference alone.
 export function drawLatency(kind, config) {
@@ -171,7 +186,6 @@ export function drawMap(kind, config, x, y, code) {
     return `${scaled(number.low, unit)} to ${scaled(number.high, unit)}`;
   };
   const told = (data) => {
-    if (data.error) { show(where, el("p", { class: "bad" }, `The map could not be drawn: ${data.error}`)); return; }
     if (data.bound) {
       if (kept === null) return;
       const present = [...new Set(data.bound)].map((k) => data.names[k]);
@@ -194,7 +208,7 @@ export function drawMap(kind, config, x, y, code) {
     show(where, el("h3", {}, "Time"), picture(side, data.ys.length, draw, `Time over ${words(x.name)} and ${words(y.name)}, from ${seconds(low)} to ${seconds(high)}`),
       el("div", { class: "scale", style: { background: `linear-gradient(to right, ${[1, .75, .5, .25, 0].map((s) => `rgb(${viridis(s).join(",")})`).join(",")})` }, "aria-hidden": "true" }),
       el("p", {}, `${seconds(low)} (left) to ${seconds(high)} (right). Across: ${words(x.name)}, ${ends(x)}. Upwards: ${words(y.name)}, ${ends(y)}.`),
-      el("p", { class: "unit" }, `${plain(data.time.length)} points in ${plain(data.took)} ms. Dark points do not fit in memory; grey ones cannot be.`));
+      el("p", { class: "unit" }, `${plain(data.time.length)} points in ${plain(data.took)} ms. Dark points do not fit in memory; grey ones cannot be.${data.few ? " This browser runs no workers, so the map has fewer points, and none of what binds." : ""}`));
   };
   try { startMap(kind, config, [x, y], code, told); } catch (error) { show(where, el("p", { class: "bad" }, `The map could not be drawn: ${error.message}`)); }
 }
@@ -222,12 +236,4 @@ export function drawSymbols(kind, told) {
       moved.has(symbol.name) ? "moved here" : kind.texts[sources[place]]]] : []));
   show(byId("symbols"), el("details", {}, el("summary", {}, `${rows.length} symbols with their values and sources`),
     table("Values", ["symbol", "value", "meaning", "source"], rows)));
-}
-
-export function csvOf(told) {
-  const safe = (value) => (typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value));
-  const cell = (value) => (/[",\n]/.test(safe(value)) ? `"${safe(value).replaceAll('"', '""')}"` : safe(value));
-  return [["operation", "seconds", "share", "bound", "executions", "flops", "bytes", "message_bytes"],
-    ...told.rows.map((row) => [row.path, row.seconds, row.share, row.bound ?? "", row.count, row.flops, row.bytes, row.message])]
-    .map((line) => line.map(cell).join(",")).join("\n");
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...common.errors import InputError, nearest, quote
 from ...serve.closed import ClosedLoop
@@ -94,45 +94,6 @@ class Front:
     axes: tuple[str, ...]
     points: int = 0
     records: list[PlanRecord] = field(default_factory=list)
-
-    def draw(self, axes: Any) -> None:
-        """Draw the first two axes into axes of matplotlib, with the plan of each point where there is room."""
-        x, y = (AXES[name] for name in (self.axes[1], self.axes[0]))
-        place = sorted((each.measures[x.measure], each.measures[y.measure], _name(each)) for each in self.records)
-        if len(self.axes) == 2:
-            axes.plot([each[0] for each in place], [each[1] for each in place], color="#bbbbbb", linewidth=0.8)
-        names = list(dict.fromkeys(each[2] for each in place))
-        for k, name in enumerate(names):
-            here = [each for each in place if each[2] == name]
-            label = name if k < NAMED else "other plans" if k == NAMED else None
-            color = COLORS[min(k, NAMED)]
-            axes.plot(
-                [each[0] for each in here], [each[1] for each in here], "o", markersize=4, color=color, label=label
-            )
-        axes.legend(fontsize="small")
-        axes.set_xlabel(x.title)
-        axes.set_ylabel(y.title)
-        question = self.records[0].plan.question
-        axes.set_title(
-            f"{question.model.name} on {question.system.name}, {question.prompt} in, {question.generate} out",
-            fontsize="medium",
-        )
-
-
-COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#222222", "#bbbbbb")
-NAMED = len(COLORS) - 1
-"""Plans of a picture that have a colour of their own."""
-
-
-def _name(found: PlanRecord) -> str:
-    if found.pools:
-        return " + ".join(_degrees(fields) for fields in found.pools.values())
-    return _degrees(found.fields)
-
-
-def _degrees(fields: dict[str, Any]) -> str:
-    named = [f"{name}{fields[name]}" for name in ("tp", "pp", "dp", "ep") if fields[name] > 1]
-    return " ".join(named) or "1 device"
 
 
 @dataclass(frozen=True)

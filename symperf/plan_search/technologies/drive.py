@@ -171,7 +171,7 @@ class Drive:
                 list(pool.map(try_part, parts))
             except BaseException as failure:
                 self._failures.append(failure)
-                stop_compiling()
+                stop_compiling(pool)
                 raise
 
     def _work(self) -> None:

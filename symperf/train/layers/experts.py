@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import sympy
+
 from ...common.symbolic import replace_symbols
 from ...formulas.kernels import elementwise as ew
 from ...formulas.kernels import moe
@@ -30,13 +32,15 @@ from ...formulas.language.symbols import (
     tp,
 )
 from ...formulas.parallel import expert_parallel as dealt
+from ...formulas.parallel.overheads import host_launch_time
 from ...models.layer_counts import router_rows
-from ...operations.expert_formats import ExpertFormats
+from ...operations.expert_formats import ExpertFormats, cast_launches
 from ...operations.groups import Group, expert_group
-from ...operations.schedule import Demand, Op, Sequence, sequence
+from ...operations.schedule import Demand, Op, Overlap, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
 
 if TYPE_CHECKING:
+    from ...operations.schedule import Node
     from .transformer import Decoder
 
 
@@ -58,7 +62,7 @@ class Experts:
         """The path of an operation of the experts."""
         return f"{self.layer.root}/experts/{name}"
 
-    def forward(self, phase: str) -> list[Op | Sequence | None]:
+    def forward(self, phase: str) -> list[Node | None]:
         """Router, dispatch, the products of the experts, combination; and the shared experts."""
         return [
             self.router(phase),
@@ -69,7 +73,7 @@ class Experts:
             *self.shared_forward(phase),
         ]
 
-    def in_their_width(self, steps: list[Op | Sequence | None]) -> list[Op | Sequence | None]:
+    def in_their_width(self, steps: list[Node | None]) -> list[Node | None]:
         """What happens to rows of the width that experts read and give, which may not be that of the stream."""
         return replace_symbols(steps, {hidden_size: sym.moe_latent_size}) if self.architecture.latent_experts else steps
 
@@ -96,26 +100,29 @@ class Experts:
         of = self.layer.norm_gradient_of if phase == "backward" else self.layer.norm_of
         return of(self.path(f"latent_norm/{phase}"), self.tokens * sym.moe_latent_size)
 
-    def routed_forward(self, phase: str) -> list[Op | Sequence | None]:
+    def routed_forward(self, phase: str) -> list[Node | None]:
         """Tokens to their experts, through them, and back."""
         return [
             self.formats.sent(self.path(f"quantise/{phase}"), self.tokens),
             self.permute(f"permute/{phase}"),
             self.transfer(f"dispatch/{phase}", self.formats.there),
             self.gather(f"gather/{phase}"),
-            self.sort(f"sort/{phase}"),
-            self.formats.arrived(self.path(f"restore/{phase}"), self.arriving),
-            self.product("up", phase, self.up_width, hidden_size),
-            self.activation(phase),
-            self.product("down", phase, hidden_size, self.inner),
-            self.sort(f"unsort/{phase}"),
+            self.at_host_pace(
+                phase,
+                self.sort(f"sort/{phase}"),
+                self.formats.arrived(self.path(f"restore/{phase}"), self.arriving),
+                self.product("up", phase, self.up_width, hidden_size),
+                self.activation(phase),
+                self.product("down", phase, hidden_size, self.inner),
+                self.sort(f"unsort/{phase}"),
+            ),
             self.scatter(f"scatter/{phase}"),
             self.formats.returned(self.path(f"quantise_results/{phase}"), self.arriving / expert_tp),
             self.transfer(f"combine/{phase}", self.formats.back),
             self.combine(f"unpermute/{phase}"),
         ]
 
-    def backward(self) -> list[Op | Sequence | None]:
+    def backward(self) -> list[Node | None]:
         """Their gradients, in reverse: those of a combination are sent as tokens are, those of a dispatch come back."""
         return [
             *self.shared_backward(),
@@ -126,7 +133,7 @@ class Experts:
             self.router_backward(),
         ]
 
-    def routed_backward(self) -> list[Op | Sequence | None]:
+    def routed_backward(self) -> list[Node | None]:
         """Gradients of what `routed_forward` does, in reverse."""
         return [
             self.combine_backward("unpermute/backward"),
@@ -145,6 +152,20 @@ class Experts:
             self.transfer("dispatch/backward", self.formats.back),
             self.permute_backward("permute/backward"),
         ]
+
+    def at_host_pace(self, phase: str, *steps: Op | None) -> Node:
+        """What follows the counts of tokens, which the host waits for: it launches all this while the device is idle.
+
+        Before it knows how many tokens arrived, the host launches no product of the experts and runs ahead of nothing;
+        what it launches later, up to the next layer of experts, runs beside them. Gradients have the same counts.
+        """
+        work = sequence(*steps)
+        if not self.layer.structure.overheads:
+            return work
+        casts = [cast_launches(self.held)] * (0 if self.layer.structure.products == "half" else 2)
+        launches = sum((op.launches for op in steps if op is not None), start=sum(casts))
+        host = Op(self.path(f"launches/{phase}"), host_launch_time(launches), launches=0)
+        return Overlap(work, host, sympy.S.One)
 
     # --- routing
 
@@ -281,7 +302,7 @@ class Experts:
         """Inner width of the shared experts on the device."""
         return sym.shared_expert_intermediate_size / tp
 
-    def shared_forward(self, phase: str) -> list[Op | Sequence | None]:
+    def shared_forward(self, phase: str) -> list[Node | None]:
         """The shared experts: an MLP that every token passes."""
         if not self.architecture.shared_experts:
             return []
@@ -297,7 +318,7 @@ class Experts:
             self.shared_gate(phase),
         ]
 
-    def shared_backward(self) -> list[Op | Sequence | None]:
+    def shared_backward(self) -> list[Node | None]:
         """Gradients of the shared experts: of their inputs and weights."""
         if not self.architecture.shared_experts:
             return []

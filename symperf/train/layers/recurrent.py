@@ -18,6 +18,7 @@ from ...formulas.language.symbols import (
     gradient_bytes,
     hidden_size,
     micro_batch,
+    ssd_passes,
     ssm_chunk_size,
     ssm_groups,
     ssm_head_dim,
@@ -49,6 +50,8 @@ class Recurrent:
     projected: Any
     channels: Any
     launches: tuple[int, int]
+    passes: Any = 1
+    """Bytes that the scan's kernels take the time of, over those that they move."""
 
     def __init__(self, layer: Decoder) -> None:
         self.layer, self.kernels, self.tokens = layer, layer.kernels, layer.shapes.tokens
@@ -88,7 +91,8 @@ class Recurrent:
     def chunked(self, path: str, work: Any, traffic: Any, *, backward: bool = False) -> Op:
         """A scan in chunks, whose products run on the matrix units."""
         time = scan.chunked_scan_backward_time if backward else scan.chunked_scan_time
-        return self.kernels.fused(self.path(path), time(work, traffic, self.launches[backward]), work, traffic)
+        spent = time(work, self.passes * traffic, self.launches[backward])
+        return self.kernels.fused(self.path(path), spent, work, traffic)
 
     def convolution(self, phase: str) -> Op:
         """The causal convolution, with its activation."""
@@ -124,6 +128,8 @@ class Mamba2(Recurrent):
         self.projected = self.output_width + self.channels + self.heads
         self.size = micro_batch, self.length, ssm_chunk_size
         self.shape = self.groups, self.heads, ssm_head_dim, ssm_state_size
+        if "ssd" in layer.structure.families:
+            self.passes = ssd_passes
 
     def backward(self) -> Operations:
         """As of any mixer, after the convolution once more: mamba_ssm recomputes x, B and C instead of keeping them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -26,6 +25,7 @@ from ...formulas.memory import stage_memory as each
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
+from ...operations.reads import changed, remembered
 from ...operations.shapes import Shapes
 from ...operations.vocabulary import pad_vocabulary
 from ...plans.gradients import gradients_of
@@ -74,8 +74,7 @@ def footprint(structure: Structure) -> dict[str, Any]:
     """
     if structure.told_apart:
         return of_largest(stage_footprint(structure), dealing_of(structure))
-    share = fullest_share(structure)
-    return pad_vocabulary(structure, _terms(share, _activations(share)))
+    return pad_vocabulary(structure, _with_activations(_fullest_state(structure), _fullest_activations(structure)))
 
 
 def memory(structure: Structure) -> Any:
@@ -87,7 +86,15 @@ def memory(structure: Structure) -> Any:
 
 def of_largest(terms: dict[str, Any], dealing: Dealing) -> dict[str, Any]:
     """The terms of the stage whose sum is largest, the first of equals; sums may differ by rounding."""
-    totals = dealing.on_deciding(sympy.Add(*terms.values()))
+    chosen = shares_of_largest(dealing.on_deciding(sympy.Add(*terms.values())))
+    return {
+        name: sympy.Add(*(share * form for share, form in zip(chosen, dealing.on_deciding(terms[name]), strict=True)))
+        for name in terms
+    }
+
+
+def shares_of_largest(totals: list[Any]) -> list[Any]:
+    """1 for the largest of some forms, the first of equals, and 0 for all others."""
     largest, left = Max(*totals), sympy.S.One
     chosen = []
     for total in totals[:-1]:
@@ -95,16 +102,12 @@ def of_largest(terms: dict[str, Any], dealing: Dealing) -> dict[str, Any]:
         chosen.append(left * complement(fuller))
         left *= fuller
     chosen.append(left)
-    return {
-        name: sympy.Add(*(share * form for share, form in zip(chosen, dealing.on_deciding(terms[name]), strict=True)))
-        for name in terms
-    }
+    return chosen
 
 
 def stage_footprint(structure: Structure) -> dict[str, Any]:
     """The same terms on the device of stage i, in the symbol `stage_number`."""
-    share = stage_share(structure)
-    return pad_vocabulary(structure, _terms(share, _stage_activations(share)))
+    return pad_vocabulary(structure, _with_activations(_state_of_stage(structure), _activations_of_stage(structure)))
 
 
 def host_footprint(structure: Structure) -> dict[str, Any]:
@@ -130,7 +133,28 @@ def saved_activations(structure: Structure) -> Any:
     return pad_vocabulary(structure, {"saved": kept})["saved"]
 
 
-def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
+@remembered
+def _fullest_state(structure: Structure) -> dict[str, Any]:
+    return _state(fullest_share(structure))
+
+
+@remembered
+def _state_of_stage(structure: Structure) -> dict[str, Any]:
+    return _state(stage_share(structure))
+
+
+@remembered
+def _fullest_activations(structure: Structure) -> Any:
+    return _activations(fullest_share(structure))
+
+
+@remembered
+def _activations_of_stage(structure: Structure) -> Any:
+    return _stage_activations(stage_share(structure))
+
+
+def _state(share: DeviceShare) -> dict[str, Any]:
+    """All terms but activations."""
     structure = share.structure
     found = state_terms(structure, share)
     if structure.zero == 3:
@@ -143,10 +167,11 @@ def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
     if moves_activations(structure) or {"gradients", "weights"} & set(structure.offload):
         unit = device.largest_layer_parameters(structure.architecture)
         found["workspace/offload"] = buffers(structure, unit, _largest_layer(structure))
-    return found | {
-        "activations": activations,
-        "workspace/framework": workspace_bytes,
-    }
+    return found
+
+
+def _with_activations(state: dict[str, Any], activations: Any) -> dict[str, Any]:
+    return {**state, "activations": activations, "workspace/framework": workspace_bytes}
 
 
 # Activations ------------------------------------------------------------------------------------------------------
@@ -167,7 +192,7 @@ def stage_activations(
         of: what one layer of a kind keeps.
     """
     structure, layers_of = share.structure, layers_of or share.layers_of
-    plain = dataclasses.replace(structure, recompute="none")
+    plain = changed(structure, recompute="none") if structure.some_layers else structure
     total = sympy.S.Zero
     for of_model, kind in counts.kinds_with_counts(structure.architecture):
         count, kept = layers_of(of_model), of(structure, kind)
@@ -209,7 +234,7 @@ def recomputed_bytes(structure: Structure) -> Any:
     """Bytes that one layer's recomputed activations take while its backward pass runs, beside what is kept of it."""
     if structure.recompute == "none" or (structure.modules == ("core_attn",) and structure.attention == "flash"):
         return sympy.S.Zero
-    plain = dataclasses.replace(structure, recompute="none", modules=())
+    plain = changed(structure, recompute="none", modules=())
     kinds = [kind for _, kind in counts.kinds_with_counts(structure.architecture)]
     found = [layer_activations(plain, kind) for kind in kinds]
     if "op" not in structure.modules:

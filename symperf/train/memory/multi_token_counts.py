@@ -7,7 +7,6 @@ section 2.2). All are on the last stage, as in Megatron-Core, which has a copy o
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -31,6 +30,7 @@ from ...formulas.memory import parameters as par
 from ...formulas.memory import saved_activations as saved
 from ...formulas.memory import stage_memory as each
 from ...models import layer_counts as layers
+from ...operations.reads import changed
 from ...operations.shapes import Shapes
 from ...plans.gradients import gradients_of, module_frozen
 from . import device_counts as device
@@ -126,9 +126,9 @@ def module_activations(structure: Structure) -> Any:
     if recomputes(structure):
         # The input of the last norm is computed again.
         return found - one
-    plain = dataclasses.replace(structure, recompute="none") if structure.recompute == "full" else structure
+    plain = changed(structure, recompute="none") if structure.recompute == "full" else structure
     projection = read_kept(structure, stream, projected_width(structure), "multi_token")
-    plain = dataclasses.replace(plain, frozen=module_frozen(structure), adapted=())
+    plain = changed(plain, frozen=module_frozen(structure), adapted=())
     return found + projection + layer_activations(plain, kind)
 
 

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ...formulas.language.atoms import Max
 from ...formulas.language.symbols import context_bytes, cp, dp, ep, library_bytes, num_layers, pp, strip_units, tp
 from ...formulas.memory.reserved_memory import communicator_count, communicator_memory
 from ...formulas.memory.stage_memory import fragmentation_memory
 from ...operations.vocabulary import pad_vocabulary
-from .device_share import stage_share
-from .footprint import footprint, memory, stage_footprint, stage_logits
+from .device_share import dealing_of, stage_share
+from .footprint import footprint, shares_of_largest, stage_footprint, stage_logits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...plans.structure import Structure
 
 
@@ -29,9 +32,25 @@ def reserved_terms(structure: Structure, activations: Any) -> dict[str, Any]:
     }
 
 
-def reserved(structure: Structure) -> Any:
-    """Bytes that the fullest device must have: its tensors, and what is held beside them."""
-    return memory(structure) + sympy.Add(*reserved_terms(structure, footprint(structure)["activations"]).values())
+def reserved(structure: Structure, name: Callable[[Any], Any] = lambda form: form) -> Any:
+    """Bytes that the fullest device must have: its tensors, and what is held beside them.
+
+    Args:
+        structure: of the step.
+        name: what stands for a form in the result, such as a symbol that other structures use too.
+    """
+    if structure.told_apart:
+        dealing = dealing_of(structure)
+        forms = {
+            term: [name(form) for form in dealing.on_deciding(f)] for term, f in stage_footprint(structure).items()
+        }
+        totals = [name(sympy.Add(*each)) for each in zip(*forms.values(), strict=True)]
+        shares = zip(shares_of_largest(totals), forms["activations"], strict=True)
+        tensors, activations = Max(*totals), sympy.Add(*(share * form for share, form in shares))
+    else:
+        terms = {term: name(form) for term, form in footprint(structure).items()}
+        tensors, activations = sympy.Add(*terms.values()), terms["activations"]
+    return tensors + sympy.Add(*reserved_terms(structure, activations).values())
 
 
 def stage_forms(structure: Structure) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from ...formulas.language.symbols import (
     matrix_rate,
     product_input_bytes,
 )
-from ...operations.expert_formats import in_transit, reads_arrivals
-from ...operations.kernels import aligned_time, product_time
+from ...operations.expert_formats import cast_launches, in_transit, reads_arrivals
+from ...operations.kernels import added_apart, aligned_time, product_time
 from ...operations.schedule import Demand, Ends, Idle, Op, Overlap, Repeat, Scheduled, Sequence
 
 if TYPE_CHECKING:
@@ -91,13 +91,13 @@ class Lowered:
         traffic = matmul.matmul_bytes(rows, columns, inner, groups, element, element, result)
         time = product_time(self.structure, op.shape, element, traffic)
         time = aligned_time(self.structure, time, (rows, columns, inner))
-        if self.structure.products == "fp8":
-            time = time.xreplace({matrix_efficiency: fp8_efficiency})
+        time = time.xreplace({matrix_efficiency: fp8_efficiency})
         made = replace(op, time=time, demand=Demand(op.demand.flops, traffic))
         if weights:
-            return made
+            return added_apart(self.structure, made)
         arrived = reads_arrivals(self.structure, op.path)
-        return Sequence((cast(op.path, rows * inner * groups, arrived=arrived), made))
+        copied = cast(op.path, rows * inner * groups, arrived=arrived)
+        return Sequence((replace(copied, launches=cast_launches(groups)), made))
 
 
 def cast(path: str, elements: Any, *, arrived: bool = False) -> Op:

@@ -7,11 +7,11 @@ a layer, a norm and the head of the model (DeepSeek-AI 2024, V3, section 2.2). I
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ...formulas.kernels import elementwise as ew
 from ...formulas.language.symbols import activation_bytes, hidden_size, num_multi_token_layers, num_streams, tp
+from ...operations.reads import changed
 from ...operations.schedule import Repeat, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
 from ..layers import streams
@@ -38,7 +38,7 @@ class MultiToken:
         self.structure, self.again = structure, recomputes(structure)
         # A module that is computed again has its layer inside of it.
         whole = structure.recompute == "full"
-        plain = dataclasses.replace(structure, recompute="none", some_layers=False) if whole else structure
+        plain = changed(structure, recompute="none", some_layers=False) if whole else structure
         kind = structure.architecture.module_kind
         self.several = structure.architecture.hyper_connections
         self.layer = Decoder(plain, kind, f"{ROOT}/layer")

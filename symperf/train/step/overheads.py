@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ...formulas.language.atoms import above_one
-from ...formulas.language.symbols import cp, dp, overhead_latency, pp, tp
+from ...formulas.language.atoms import above_one, complement
+from ...formulas.language.symbols import cp, dp, host_wait, overhead_latency, pp, tp
 from ...formulas.parallel.overheads import host_call_time, host_launch_time, straggler_share
 from ...operations.schedule import Idle, Op, Overlap, Repeat, executions, sequence, terms
+from .low_precision import Lowered
 
 if TYPE_CHECKING:
     from ...operations.schedule import Node
@@ -19,17 +20,19 @@ if TYPE_CHECKING:
 def beside_launches(structure: Structure, phase: str, work: Node, launches: tuple[Op, Op] | None = None) -> Node:
     """One pass of one micro-batch through a stage, which takes as long as the host needs for it if that is longer.
 
-    Stages of other layers share the operations of one launch of a kernel and of one call of a collective.
+    It takes both, one after the other, of what the host does not do ahead. The host launches the casts of products in
+    low precision too, which the pass has only later. Stages of other layers share the operations of one launch of a
+    kernel and of one call of a collective.
     """
     if not structure.overheads:
         return work
-    kernels, calls = host_work(work)
+    kernels, calls = host_work(work if structure.products == "half" else Lowered(structure)(work))
     if launches is not None:
         host = sequence(Repeat(launches[0], kernels), Repeat(launches[1], calls))
     else:
         called = Op(f"host/collectives/{phase}", host_call_time(calls)) if calls != 0 else None
         host = sequence(Op(f"host/launches/{phase}", host_launch_time(kernels)), called)
-    return Overlap(work, host, sympy.S.One)
+    return Overlap(work, host, complement(host_wait) if structure.waits_for_launches else sympy.S.One)
 
 
 def launches_of(phase: str) -> tuple[Op, Op]:

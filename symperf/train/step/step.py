@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...formulas.language.atoms import Max, above_one, bubble, ceil_div, complement, less_one
+from ...formulas.language.atoms import Max, above_one, bubble, complement, less_one
 from ...formulas.language.symbols import (
     batch,
     dp,
-    gradient_bytes,
-    hidden_size,
     micro_batch,
     num_layers,
     num_recomputed_layers,
@@ -23,33 +20,33 @@ from ...formulas.language.symbols import (
     overlap_pp,
     pp,
     tp,
-    vocab_size,
     vpp,
 )
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import unequal_chunks as pipe_chunks
-from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
+from ...operations.groups import Group, pipeline_group
+from ...operations.reads import changed, remembered
 from ...operations.schedule import ZERO, Ends, Node, Op, Overlap, Repeat, Sequence, part
 from ...operations.schedule import sequence as in_sequence
 from ...plans.gradients import gradients_of
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
 from ..memory.host_memory import moves_activations
-from ..memory.multi_token_counts import ANY, apart, copied_parameters
+from ..memory.multi_token_counts import apart
 from ..memory.offloaded_inputs import moved_activations
-from ..memory.stored_weights import gathered_bytes
 from . import host_offload as transfers
 from .adapted import AdaptedPasses, tensor_sum
 from .decoders import decoders_of
 from .embedding_and_head import ModelEnds
 from .encoders import Encoders
+from .exchanges import Exchanges
 from .low_precision import Lowered
 from .multi_token import MultiToken
 from .optimizer_step import Update
 from .overheads import beside_launches, launches_of, with_overheads
-from .passes import of_logits
+from .passes import beside_other_pass, of_logits
 from .pipelines import BUBBLE as BUBBLE
-from .pipelines import split_schedule, whole_passes
+from .pipelines import Pipeline, pipeline_of, split_schedule, whole_passes
 from .trained import TrainedPasses
 
 if TYPE_CHECKING:
@@ -57,10 +54,59 @@ if TYPE_CHECKING:
 
     from ...operations.dealing import Dealing
     from ...plans.structure import Structure
+    from ..layers.transformer import Decoder
+    from ..memory.device_share import DeviceShare
 
+Passes = tuple[Node, Node]
 SPLIT_PASSES = ("forward", "inputs", "weights", "pair", "behind")
 PLAIN = ("1f1b", "gpipe", "interleaved")
 """Schedules of whole backward passes, whose transfers between stages `overlap_pp` hides."""
+
+
+def _plain_decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]:
+    """Where only some layers are recomputed, their forward passes come on top of plain backward passes."""
+    return decoders_of(changed(structure, recompute="none") if structure.some_layers else structure)
+
+
+@remembered
+def layer_passes(structure: Structure) -> tuple[list[tuple[Node, Node, Any]], list[tuple[Node, Any]]]:
+    """Both passes of the layers of each kind with their count, and what is computed again on top, with its count."""
+    adapt, left, gradients = AdaptedPasses(structure), TrainedPasses(structure), gradients_of(structure)
+    layers = _plain_decoders(structure)[1]
+    each = [(adapt(d.layer_forward(), d), adapt(left.layer(d.layer_backward(), d), d), count) for d, count in layers]
+    again = [
+        (adapt(d.layer_forward("recompute"), d), count)
+        for d, count in layers
+        if structure.some_layers and gradients.flows(d.kind)
+    ]
+    return each, again
+
+
+@remembered
+def end_parts(structure: Structure) -> tuple[Passes, Passes, tuple[()] | Passes]:
+    """Forward and backward of what precedes the layers, of the head, and of modules for multi-token prediction."""
+    ends, left = ModelEnds(structure), TrainedPasses(structure)
+    first: Passes = ends.embedding_forward(), left.embedding(ends.embedding_backward())
+    if structure.encoders:
+        encoders = Encoders(structure)
+        first = in_sequence(encoders.forward(), first[0]), in_sequence(first[1], encoders.backward())
+    head: Passes = ends.head_forward(), left.head(ends.head_backward())
+    first, head = _hosted_end(structure, "embedding", first), _hosted_end(structure, "head", head)
+    if not structure.architecture.multi_token_head:
+        return first, head, ()
+    forward, backward = MultiToken(structure).passes()
+    return first, head, _hosted_end(structure, "multi_token", (forward, left.modules(backward)))
+
+
+def _hosted_end(structure: Structure, name: str, passes: Passes) -> Passes:
+    """Both passes of an end of the model, at the host's pace where that is slower; taken apart they are later."""
+    if structure.splits:
+        return passes
+    forward, backward = passes
+    return (
+        beside_launches(structure, f"{name}/forward", forward),
+        beside_launches(structure, f"{name}/backward", backward),
+    )
 
 
 class TrainingStep:
@@ -74,27 +120,37 @@ class TrainingStep:
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
-        # Where only some layers are recomputed, their forward passes come on top of plain backward passes.
-        plain = dataclasses.replace(structure, recompute="none") if structure.some_layers else structure
-        self.decoder, self.layers = decoders_of(plain)
-        self.model_ends = ModelEnds(structure)
+        self.decoder, self.layers = _plain_decoders(structure)
         self.kernels = self.decoder.kernels
         self.micro_batches = pipe.micro_batch_count(batch, micro_batch, dp)
-        self.share = fullest_share(structure)
         self.gradients, self.left = gradients_of(structure), TrainedPasses(structure)
         self.transfers: dict[str, Sequence] = {}
-        adapt = AdaptedPasses(structure)
-        self.each = [
-            (adapt(d.layer_forward(), d), adapt(self.left.layer(d.layer_backward(), d), d), count)
-            for d, count in self.layers
-        ]
-        self.again = [
-            (adapt(d.layer_forward("recompute"), d), n)
-            for d, n in self.layers
-            if structure.some_layers and self.gradients.flows(d.kind)
-        ]
         self.beside: dict[str, tuple[Node | None, Node | None]] = {}
-        self.forward, self.backward = self.passes(fullest=structure.splits)
+
+    @cached_property
+    def share(self) -> DeviceShare:
+        """The fullest device."""
+        return fullest_share(self.structure)
+
+    @cached_property
+    def own_layers(self) -> tuple[list[tuple[Node, Node, Any]], list[tuple[Node, Any]]]:
+        """What `layer_passes` gives."""
+        return layer_passes(self.structure)
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The passes of micro-batches, and what all of them take together."""
+        return pipeline_of(self)
+
+    @property
+    def forward(self) -> Node:
+        """The forward pass of a stage of the mean size, or of the fullest where backward passes are taken apart."""
+        return self.pipeline.forward
+
+    @property
+    def backward(self) -> Node:
+        """The backward pass of the same stage."""
+        return self.pipeline.backward
 
     @cached_property
     def sends(self) -> Any:
@@ -126,13 +182,15 @@ class TrainingStep:
         """
         sends = self.sends if sends is None else sends
         all_layers = Max(1, layers_of(num_layers)) if self.structure.told_apart else None
-        forwards: list[tuple[Node, Any]] = [(node, layers_of(count)) for node, _, count in self.each]
-        forward = self.stage(forwards, "forward", sends)
+        forwards: list[tuple[Node, Any]] = [(node, layers_of(count)) for node, _, count in self.own_layers[0]]
+        forward: Node = self.stage(forwards, "forward", sends)
         again: list[tuple[Node, Any]] = [
             (node, num_recomputed_layers * (layers_of(count) / all_layers if all_layers else count / num_layers))
-            for node, count in self.again
+            for node, count in self.own_layers[1]
         ]
-        backward = self.stage(again + self.backward_layers(layers_of), "backward", sends)
+        backward: Node = self.stage(again + self.backward_layers(layers_of), "backward", sends)
+        if self.structure.paired:
+            forward, backward = beside_other_pass(forward), beside_other_pass(backward)
         forward_node: Node = self.sharded("forward", forward) if shards else forward
         backward_node: Node = self.sharded("backward", backward) if shards else backward
         if self.structure.splits:
@@ -147,7 +205,7 @@ class TrainingStep:
 
         Where gradients end in a layer, it is told apart on a single stage; of several, others than the first decide.
         """
-        found: list[tuple[Node, Any]] = [(node, layers_of(count)) for _, node, count in self.each]
+        found: list[tuple[Node, Any]] = [(node, layers_of(count)) for _, node, count in self.own_layers[0]]
         at = next((at for at, (d, _) in enumerate(self.layers) if self.gradients.ends_in(d.kind)), None)
         if at is None:
             return found
@@ -181,10 +239,10 @@ class TrainingStep:
         """The whole step."""
         step = in_sequence(
             *split_schedule(self) if self.structure.splits else whole_passes(self),
-            self.tied_reduction(),
+            self.exchanges.tied_reduction(),
             tensor_sum(self.kernels, self.share),
             self.update(),
-            self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
+            self.exchanges.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
         )
         lowered: Node = step if self.structure.products == "half" else Lowered(self.structure)(step)
         return with_overheads(self.structure, lowered)
@@ -201,7 +259,7 @@ class TrainingStep:
 
     def first_forward(self) -> Node:
         """The first forward pass, beside which ZeRO-1 and 2 may gather the parameters that were updated in shards."""
-        gather = self.parameter_gather() if self.structure.zero in (1, 2) else None
+        gather = self.exchanges.parameter_gather() if self.structure.zero in (1, 2) else None
         return self.forward if gather is None else Overlap(self.forward, gather, overlap_parameters)
 
     def ends(self, share: Any = 1, stages: Any = pp) -> Ends:
@@ -211,41 +269,17 @@ class TrainingStep:
 
     def both_ends(self) -> tuple[Sequence, Sequence]:
         """The work of the first stage that others have not, and that of the last."""
-        first, head, modules = self._end_parts()
+        first, head, modules = end_parts(self.structure)
         return in_sequence(*first), in_sequence(*head, *modules)
 
     def end_passes(self) -> dict[str, tuple[Node, Node]]:
         """The same as passes: forward and backward of the first and of the last stage."""
-        first, head, modules = self._end_parts()
+        first, head, modules = end_parts(self.structure)
         ends: dict[str, Any] = {"first": first}
         if modules and apart(self.structure):
             ends["modules"] = tuple(part(node, lambda op: not of_logits(op)) for node in modules)
             modules = part(modules[0], of_logits), part(modules[1], of_logits)
         return ends | {"last": tuple(in_sequence(*both) for both in zip(head, modules or (None, None), strict=True))}
-
-    def _end_parts(self) -> tuple[tuple[Node, Node], tuple[Node, Node], tuple[()] | tuple[Node, Node]]:
-        """Forward and backward of what precedes the layers, of the head, and of modules for multi-token prediction."""
-        ends, left = self.model_ends, self.left
-        first: tuple[Node, Node] = ends.embedding_forward(), left.embedding(ends.embedding_backward())
-        if self.structure.encoders:
-            encoders = Encoders(self.structure)
-            first = in_sequence(encoders.forward(), first[0]), in_sequence(first[1], encoders.backward())
-        head: tuple[Node, Node] = ends.head_forward(), left.head(ends.head_backward())
-        first, head = self.hosted_end("embedding", first), self.hosted_end("head", head)
-        if not self.structure.architecture.multi_token_head:
-            return first, head, ()
-        forward, backward = MultiToken(self.structure).passes()
-        return first, head, self.hosted_end("multi_token", (forward, left.modules(backward)))
-
-    def hosted_end(self, name: str, passes: tuple[Node, Node]) -> tuple[Node, Node]:
-        """Both passes of an end of the model, at the host's pace where that is slower; taken apart they are later."""
-        if self.structure.splits:
-            return passes
-        forward, backward = passes
-        return (
-            beside_launches(self.structure, f"{name}/forward", forward),
-            beside_launches(self.structure, f"{name}/backward", backward),
-        )
 
     def hosted_split(self, name: str, node: Node) -> Node:
         """A pass of a schedule that takes backward passes apart, at the host's pace where that is slower."""
@@ -289,6 +323,8 @@ class TrainingStep:
     def host_moves(self) -> dict[str, list[Op]]:
         """Transfers between the device and its host beside one pass of one micro-batch."""
         structure = self.structure
+        if not structure.offload:
+            return {"forward": [], "backward": []}
         kept = stage_activations(self.share, 1, of=moved_activations) if moves_activations(structure) else ZERO
         moves = {
             phase: transfers.beside_pass(structure, phase, self.layer_weights, kept, self.share.updated_parameters)
@@ -310,8 +346,14 @@ class TrainingStep:
         """The gathering of parameters and the reduction of gradients of each pass."""
         if phase not in self.beside:
             used = phase == "forward" or self.gradients.through_layers
-            gather = self.parameter_gather(f"parameters/gather/{phase}") if self.structure.zero > 2 and used else None
-            reduction = self.gradient_reduction() if phase == "backward" and self.structure.zero > 1 else None
+            gather = (
+                self.exchanges.parameter_gather(f"parameters/gather/{phase}")
+                if self.structure.shards_weights and used
+                else None
+            )
+            reduction = (
+                self.exchanges.gradient_reduction() if phase == "backward" and self.structure.shards_gradients else None
+            )
             self.beside[phase] = gather, reduction
         return self.beside[phase]
 
@@ -351,49 +393,7 @@ class TrainingStep:
         """Whether the model has routed experts."""
         return self.structure.architecture.routed
 
-    def gradient_reduction(self) -> Node | None:
-        """The sum of the gradients over the replicas; with ZeRO each keeps its shard."""
-        dense, routed = self.share.trained
-        return _both(
-            self.reduced("gradients/reduce", dense, *shard_groups(self.structure)) if dense != 0 else None,
-            self.reduced("gradients/reduce_experts", routed, *expert_shard_groups(self.structure))
-            if self.routed and routed != 0
-            else None,
-        )
-
-    def reduced(self, path: str, parameters: Any, shards: Group, same: Group | None) -> Node | None:
-        """The sum of some gradients; with hybrid sharding each rank then sums its shard over the groups."""
-        message = parameters * gradient_bytes
-        if not self.structure.zero:
-            return self.kernels.all_reduce(path, message, shards)
-        inside = self.kernels.reduce_scatter(path, message, shards)
-        if same is None or inside is None:
-            return inside
-        return in_sequence(inside, self.kernels.all_reduce(f"{path}_between", message / shards.ranks, same))
-
-    def tied_reduction(self) -> Node | None:
-        """The sum of the gradients of a table's two copies, on the first and the last stage.
-
-        It has two where it is tied, and where the last stage's modules for multi-token prediction read it.
-        """
-        tied, copied = self.structure.architecture.tied_embeddings, copied_parameters(self.structure)
-        if (not tied and copied == 0) or not self.gradients.trains(self.gradients.table):
-            return None
-        message = ceil_div(vocab_size, tp) * hidden_size * gradient_bytes
-        pair = Group(1 + above_one(pp), tied_stride(self.structure, Max(1, less_one(pp))))
-        summed = self.kernels.all_reduce("gradients/tied", message, pair)
-        return summed if tied or summed is None else Repeat(summed, ANY)
-
-    def parameter_gather(self, path: str = "parameters/gather") -> Node | None:
-        """The parameters from every shard: all of them under ZeRO-3, else those that were updated."""
-        dense, routed = gathered_bytes(self.structure, self.share)
-        gather, groups = self.kernels.all_gather, (shard_groups(self.structure), expert_shard_groups(self.structure))
-        return _both(
-            gather(path, dense, groups[0][0]) if dense != 0 else None,
-            gather(f"{path}_experts", routed, groups[1][0]) if self.routed and routed != 0 else None,
-        )
-
-
-def _both(first: Node | None, second: Node | None) -> Node | None:
-    """Two nodes one after the other, those that are there."""
-    return in_sequence(first, second) if first and second else first or second
+    @cached_property
+    def exchanges(self) -> Exchanges:
+        """What replicas send one another of gradients and parameters."""
+        return Exchanges(self)

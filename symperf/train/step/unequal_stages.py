@@ -52,9 +52,10 @@ def _zero_bubble(step: TrainingStep) -> Scheduled:
             parts.add(f"{k}/behind", in_sequence(forward, part(backward, lambda op: not of_weights(op))))
     flush = step.structure.schedule == "zero-bubble"
     formula = unequal.zero_bubble_stage_flush_time if flush else unequal.zero_bubble_stage_time
+    in_flight, module_stage = IN_FLIGHT[step.structure.schedule], step.structure.module_stage
 
     def rule(times: Mapping[str, Any]) -> Any:
-        found, sides = [], Sides(times, step.structure.module_stage)
+        found, sides = [], Sides(times, module_stage)
         first_weights = times[f"0/{WEIGHTS}"] + sides.on(numbers[0], WEIGHTS)
         for k, number in enumerate(numbers):
             forward, inputs, weights = (
@@ -65,7 +66,6 @@ def _zero_bubble(step: TrainingStep) -> Scheduled:
                 for phase in (FORWARD, INPUTS)
             )
             behind = excess(pp, number) * times.get(f"{k}/behind", ZERO) + sides.behind(number, FORWARD, INPUTS)
-            in_flight = IN_FLIGHT[step.structure.schedule]
             found.append(
                 formula(forward, inputs, weights, before, back, behind, first_weights, m, pp, in_flight, number)
             )

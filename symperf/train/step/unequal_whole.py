@@ -40,6 +40,7 @@ def paced_by_deciding_stages(step: TrainingStep) -> Scheduled:
     if step.structure.schedule != "1f1b":
         return paced_by_ways(step)
     parts, m, numbers = Parts(), step.micro_batches, step.dealing.deciding
+    module_stage = step.structure.module_stage
     for k, (number, (forward, backward)) in enumerate(zip(numbers, step.deciding, strict=True)):
         parts.add(f"{k}/forward", forward)
         parts.add(f"{k}/backward", backward)
@@ -50,7 +51,7 @@ def paced_by_deciding_stages(step: TrainingStep) -> Scheduled:
     parts.add_ends(step, m)
 
     def rule(times: Mapping[str, Any]) -> Any:
-        later, paces, ends = [], [], Sides(times, step.structure.module_stage)
+        later, paces, ends = [], [], Sides(times, module_stage)
         for k, number in enumerate(numbers):
             one, two = (times[f"{k}/{phase}"] + ends.on(number, phase) for phase in ("forward", "backward"))
             behind = excess(pp, number) * times.get(f"{k}/behind", ZERO) + ends.behind(number, "forward", "backward")
@@ -65,7 +66,7 @@ def paced_by_deciding_stages(step: TrainingStep) -> Scheduled:
 def paced_by_ways(step: TrainingStep) -> Scheduled:
     """The same of GPipe, by the slowest of each direction, and of interleaved stages, by the device that decides."""
     parts, m = _around(step), step.micro_batches
-    interleaved = step.structure.schedule == "interleaved"
+    interleaved, module_stage = step.structure.schedule == "interleaved", step.structure.module_stage
     if interleaved:
         _add_chunks(parts, step)
     parts.add("mean", in_sequence(*step.passes(fullest=False)), less_one(m))
@@ -73,7 +74,7 @@ def paced_by_ways(step: TrainingStep) -> Scheduled:
     parts.add_ends(step, m)
 
     def rule(times: Mapping[str, Any]) -> Any:
-        sides = Sides(times, step.structure.module_stage)
+        sides = Sides(times, module_stage)
         ways: dict[str, list[Any]] = {phase: [] for phase in PHASES}
         whole = []
         for k, number in enumerate(step.dealing.deciding):

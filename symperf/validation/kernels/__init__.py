@@ -6,7 +6,7 @@ reads them batch by batch; `operations.py` says which columns an operation has a
 measured; `score.py` predicts and counts errors; `report.py` and `plot.py` show them. No constant is fitted here, and
 no formula is written here: a row is predicted as an inference predicts the same kernel.
 
-Imports `common`, `infer`, `models`, `operations`, `plans`, `systems`.
+Imports `common`, `infer`, `models`, `operations`, `pictures`, `plans`, `systems`.
 """
 
 from __future__ import annotations

@@ -1,77 +1,106 @@
-"""Predicted over measured against arithmetic intensity: one panel for each device, one colour for each operation."""
+"""Predicted over measured against arithmetic intensity: a chart for each device, a mark for each operation."""
 
 from __future__ import annotations
 
-import io
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ...common.errors import InputError
-from ...common.pictures import own_style, write_plain
+from ...pictures.charts import Numbers
+from ...pictures.figure import Sheet
+from ...pictures.scales import prefixed
+from ...pictures.style import CURVES, SHAPES, shorten
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from .score import Scores
 
 MOST: Final = 4000
-"""Points of an operation in a panel: more are thinned evenly, so that a figure stays small."""
-COLUMNS: Final = 3
+"""Points of an operation in a chart: more are thinned evenly, so that a picture stays small."""
+Points = tuple[Any, Any]
+"""Intensities and ratios."""
 
 
-def draw(scores: Scores, suffix: str) -> bytes:
-    """The figure.
+@dataclass(frozen=True)
+class Ratios:
+    """The kernels of a device.
+
+    Attributes:
+        title: the device.
+        points: of each operation.
+        operations: all of the picture, of which each has its mark in every chart.
+        height: inches.
+    """
+
+    title: str
+    points: Mapping[str, Points]
+    operations: Sequence[str]
+    height: float = field(default=3.0, kw_only=True)
+
+    def draw(self, axes: Any) -> None:
+        """Draw into axes of matplotlib."""
+        for operation, (intensity, ratio) in self.points.items():
+            number = self.operations.index(operation)
+            axes.plot(
+                intensity,
+                ratio,
+                marker=SHAPES[number // len(CURVES) % len(SHAPES)],
+                linestyle="",
+                markersize=2.5,
+                markeredgewidth=0,
+                alpha=0.6,
+                color=CURVES[number % len(CURVES)],
+                label=shorten(operation, 24),
+            )
+        axes.axhline(1, color="black", linewidth=0.8)
+        axes.set(xscale="log", yscale="log")
+        prefixed(axes.xaxis, "arithmetic intensity (FLOPs for each byte)")
+        prefixed(axes.yaxis, "predicted / measured")
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, markerscale=1.6)
+
+    def finish(self, axes: Any) -> None:
+        """Nothing more."""
+
+    def table(self) -> Numbers:
+        """Its numbers, those that are drawn."""
+        rows = [
+            (operation, float(x), float(y))
+            for operation, points in self.points.items()
+            for x, y in zip(*points, strict=True)
+        ]
+        return Numbers(self.title, ("operation", "FLOPs a byte", "predicted / measured"), rows)
+
+
+def sheet(scores: Scores) -> Sheet:
+    """The picture.
 
     Args:
         scores: what to draw; kernels that move nothing through device memory (collectives) have no intensity.
-        suffix: type of the file, "png" or "svg".
 
     Raises:
-        InputError: no row with an intensity is scored, or matplotlib is not installed.
+        InputError: no row with an intensity is scored.
     """
-    panels: dict[str, dict[str, list[Any]]] = {}
+    devices: dict[str, dict[str, list[Points]]] = {}
     for group, rows in scores.items():
         seen = rows.intensity > 0
         if seen.any():
             operation = group.operation.partition("/")[0]
             points = (rows.intensity[seen], rows.predicted[seen] / rows.measured[seen])
-            panels.setdefault(group.device, {}).setdefault(operation, []).append(points)
-    if not panels:
+            devices.setdefault(group.device, {}).setdefault(operation, []).append(points)
+    if not devices:
         raise InputError("plot: no kernel with an arithmetic intensity is scored, so there is nothing to draw")
-    operations = sorted({name for found in panels.values() for name in found})
-    columns = min(len(panels), COLUMNS)
-    lines = -(-len(panels) // columns)
-    with own_style() as matplotlib:
-        figure = matplotlib.figure.Figure(figsize=(5.2 * columns, 4.2 * lines + 1), layout="constrained")
-        for number, (device, found) in enumerate(panels.items()):
-            _panel(figure.add_subplot(lines, columns, number + 1), device, found, operations, matplotlib)
-        marks = [
-            matplotlib.lines.Line2D([], [], color=_colour(matplotlib, at), marker="o", linestyle="")
-            for at in range(len(operations))
-        ]
-        figure.legend(marks, operations, loc="outside lower center", ncol=2 * columns, fontsize="small", frameon=False)
-        out = io.BytesIO()
-        metadata = {"Date": None} if suffix == "svg" else {"Software": None}
-        write_plain(figure)
-        figure.savefig(out, format=suffix, dpi=120, metadata=metadata)
-    return out.getvalue()
+    operations = sorted({name for found in devices.values() for name in found})
+    charts = [
+        Ratios(device, {name: _thin(points) for name, points in found.items()}, operations)
+        for device, found in devices.items()
+    ]
+    return Sheet("Predicted over measured time of kernels", charts, columns=min(len(charts), 2))
 
 
-def _panel(axes: Any, device: str, found: dict[str, list[Any]], operations: list[str], matplotlib: Any) -> None:
-    for operation, points in found.items():
-        intensity, ratio = (np.concatenate(each) for each in zip(*points, strict=True))
-        step = -(-len(ratio) // MOST)
-        axes.plot(
-            intensity[::step],
-            ratio[::step],
-            marker=".",
-            linestyle="",
-            markersize=2,
-            alpha=0.5,
-            color=_colour(matplotlib, operations.index(operation)),
-        )
-    axes.axhline(1, color="black", linewidth=0.8)
-    axes.set(xscale="log", yscale="log", title=device, xlabel="FLOPs for each byte", ylabel="predicted / measured")
-
-
-def _colour(matplotlib: Any, number: int) -> Any:
-    return matplotlib.colormaps["tab20"](number % 20)
+def _thin(points: list[Points]) -> Points:
+    intensity, ratio = (np.concatenate(each) for each in zip(*points, strict=True))
+    step = -(-len(ratio) // MOST)
+    return intensity[::step], ratio[::step]

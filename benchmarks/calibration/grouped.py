@@ -1,0 +1,88 @@
+"""What a host takes for the products of single experts, from one published campaign.
+
+Megatron-Bridge, skills/nemo-mbridge-perf-moe-optimization-workflow/references/qwen35-h100-campaign.md at 14fe1a72:
+Qwen3.5-35B-A3B on 16 H100, EP 16 (16 experts a device), HybridEP, 4096 tokens a micro-batch, no pipeline.
+
+- 64 micro-batches: a static exchange with one product for all experts, in place of Transformer Engine's GroupedLinear,
+  which calls the library for each: 25.007 s become 23.516, in which the device is busy for 22.448 and 21.844: it idles
+  0.887 s less. `expert_operations` is what takes the host as much longer than one launch each does.
+- 8 micro-batches: 189.1 TFLOP/s in 16 bits (218.1 less the 12.2 and 2.8 % that graphs of router and attention gave),
+  174.4 in FP8 with a scale for each block, and 145.3 with one for each tensor. `expert_cast_operations` takes as much.
+
+Run as `python benchmarks/calibration/grouped.py`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import symperf as sf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from symperf.runs.training_run import Run
+
+LAYERS = 40
+ALL = (25.007 - 22.448) / (64 * LAYERS)
+"""Seconds of a layer and micro-batch for which the device idles at all."""
+IDLE = ALL - (23.516 - 21.844) / (64 * LAYERS)
+"""Those for which it waits for the calls of single experts."""
+HALF, BLOCKS, TENSORS = 189.1, 174.38, 145.3
+"""TFLOP/s in 16 bits, and in FP8 with a scale for each block and for each tensor."""
+
+
+@lru_cache
+def step(precision: str) -> Run:
+    """A step of the campaign with 8 micro-batches."""
+    plan = sf.Plan.under(
+        "megatron-bridge-2026", dp=16, ep=16, expert_tp=1, node_limit=2, micro_batch=1, precision=precision, zero=1
+    )
+    return sf.training(
+        "qwen3.5-35b-a3b",
+        "h100-sxm",
+        plan,
+        batch=128,
+        sequence=4096,
+        stack="megatron-bridge-2026",
+        num_multi_token_layers=0,
+    )
+
+
+def seconds(precision: str, experts: float, casts: float = 0.0) -> float:
+    """The time of a step."""
+    return step(precision).bind(expert_operations=experts, expert_cast_operations=casts).value("time")
+
+
+def solved(error: Callable[[float], float], low: float, high: float) -> float:
+    """Where an error that grows is 0."""
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if error(middle) > 0 else (middle, high)
+    return (low + high) / 2
+
+
+def experts(idle: float = IDLE) -> float:
+    """Operations of the host for one expert's product."""
+    each = 8 * LAYERS
+    return solved(lambda value: (seconds("bf16", value) - seconds("bf16", 0.0)) / each - idle, 0.0, 2.0)
+
+
+def casts(reached: float) -> float:
+    """Operations of the host for one expert's cast, where FP8 reaches so many TFLOP/s."""
+    each = experts()
+    half = seconds("bf16", each)
+    return solved(lambda value: seconds("fp8", each, value) / half - HALF / reached, 0.0, 3.0)
+
+
+def main() -> None:
+    """Print the constants and what they are from."""
+    print(f"the device idles {IDLE * 1e3:.2f} ms a layer less with one product: expert_operations {experts():.2f}")
+    print(f"it idles {ALL * 1e3:.2f} ms a layer in all: expert_operations {experts(ALL):.2f}")
+    print(f"a scale a block:  {HALF / BLOCKS - 1:+.1%} of time, expert_cast_operations {casts(BLOCKS):.2f}")
+    print(f"a scale a tensor: {HALF / TENSORS - 1:+.1%} of time, expert_cast_operations {casts(TENSORS):.2f}")
+
+
+if __name__ == "__main__":
+    main()
