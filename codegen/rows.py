@@ -150,25 +150,25 @@ class RowProgram:
         held: dict[int, Any] = {}
         moved: dict[tuple[int, int], Any] = {}
 
+        instructions, depends = self.program.instructions, self.depends
+
         def at(operand: int, mask: int) -> Any:
-            own = self.depends[operand]
-            if own in (0, mask):
-                return held[operand]
             key = operand, mask
             if key not in moved:
-                moved[key] = held[operand][table.link(own, mask)]
+                moved[key] = held[operand][table.link(depends[operand], mask)]
             return moved[key]
 
         for position in positions:
-            operation, *operands = self.program.instructions[position]
-            mask = self.depends[position]
+            operation, *operands = instructions[position]
+            mask = depends[position]
             if operation == "constant":
                 held[position] = np.float64(operands[0])
             elif operation == "input":
                 column = table.columns.get(operands[0])
                 held[position] = np.float64(scalars[operands[0]]) if column is None else column[table.distinct(mask)[1]]
             else:
-                held[position] = forward[operation](*[at(operand, mask) for operand in operands])
+                there = [held[o] if depends[o] in (0, mask) else at(o, mask) for o in operands]
+                held[position] = forward[operation](*there)
         return held
 
     def _code(self, positions: Sequence[int], outputs: Sequence[str]) -> list[_Step]:

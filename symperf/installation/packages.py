@@ -23,6 +23,7 @@ EXTRAS = {
     "book": "formulas --html",
     "calibrate": "calibrate",
     "dask": "search and sweep --dask",
+    "docs": "building the site of the documentation",
     "mcp": "mcp",
     "hf": "inspect --check, measure",
     "plot": "--plot",
