@@ -130,8 +130,9 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
 def _numbers(keys: Keys) -> dict[str, Any]:
     """Formats as axolotl chooses them (`utils/config/__init__.py`, `resolve_dtype`).
 
-    They are BF16 where `bf16`, by itself "auto", or `bfloat16` is on; "auto" is off beside `fp16` (since
-    its pull request 2620), but not beside `float16`. Else they are FP16 by `fp16`, `float16` or weights in 8 bits, else 32-bit. It reads `float32` nowhere.
+    They are BF16 where `bf16`, by itself "auto", or `bfloat16` is on; "auto" is off beside `fp16` (since its pull
+    request 2620), but not beside `float16`. Else they are FP16 by `fp16`, `float16` or weights in 8 bits, else 32-bit.
+    It reads `float32` nowhere.
     """
     if keys.data.get("bf16") in (None, "auto"):
         keys.data["bf16"] = not keys.data.get("fp16")
