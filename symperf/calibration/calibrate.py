@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..common.errors import InputError, nearest, quote
+from ..common.errors import InputError, nearest, quote, quote_path
 from ..systems.system import System, catalogue_names
 from . import runs
 from .fit import DEPENDS, LOSSES, NOISE, Fit, Flat, Problem, flattest, solve
@@ -190,7 +190,7 @@ def _check_enough(tables: list[MeasuredTable], known: list[RowFamily], problem: 
     rows = sum(len(family.rows) for family in known)
     least = max(FEWEST, len(problem.priors) + 1)
     if rows < least:
-        reasons = "".join(f"; {count} left out: {why}" for why, count in left.items())
+        reasons = "".join(f"; {count} left out: {quote_path(why)}" for why, count in left.items())
         names = ", ".join(table.name for table in tables)
         symbols = f" for {len(problem.priors)} symbols" if problem.priors else ""
         raise InputError(f"{names}: found {rows} rows that can be used, expected at least {least}{symbols}{reasons}")

@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     asked = {"stack": options.stack, "kv_precision": options.kv_precision}
     explorer = Explorer(
         models,
-        [System.load(name) for name in _systems(options.system)],
+        [System.load(name) for name in name_systems(options.system)],
         plan,
         kinds=KINDS if options.only is None else (options.only,),
         train=(positive_integer("batch", batch), positive_integer("sequence", sequence)),
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _systems(names: list[str]) -> list[str]:
+def name_systems(names: list[str]) -> list[str]:
     """Names of systems; `all` stands for those of the catalogue that are not named beside it."""
     if "all" not in names:
         return names

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..pictures.figure import Sheet
     from ..report.speculative import Speculative
     from ..timeline.chrome import Timeline
+    from .settings import Answers
 
 
 def run(options: argparse.Namespace) -> int:
@@ -31,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     check_timeline(options)
     check_plot(options)
     answer = build_run(options)
-    beside = {"speculative": build_speculation(answer, options)}
+    beside: dict[str, Answers | None] = {"speculative": build_speculation(answer, options)}
     write_timeline(options, lambda: _timeline(answer))
     write_plot(options, lambda: _picture(answer))
     print_run(answer, report, options, longest_of(options), beside=beside)

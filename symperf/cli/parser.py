@@ -6,9 +6,10 @@ import argparse
 import importlib
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..common.deprecations import current_name
 from ..common.errors import InputError, nearest, quote
 from . import flags
-from .output import write
+from .output import write, write_error
 from .verbs import derives, explores, looks, measures, questions, runs, searches, sweeps, technologies, tools, validates
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         InputError: an unknown verb or flag, with the nearest, or a value of the wrong kind.
     """
     parser, verbs = build()
+    arguments = [_current(argument) for argument in arguments]
     run = _position_of_asked_verb(arguments, verbs)
     if run is not None:
         options = parse(arguments[:run])
@@ -58,6 +60,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         raise InputError(f"{options.verb}: unknown argument {quote(rest[0])}")
     options.given = _given(arguments, verbs[options.verb])
     return options
+
+
+def _current(argument: str) -> str:
+    """An argument whose flag has its name of today."""
+    if not argument.startswith("--"):
+        return argument
+    flag, equals, value = argument.partition("=")
+    return current_name(flag, lambda line: write_error(f"note: {line}")) + equals + value
 
 
 def _given(arguments: Sequence[str], verb: Parser) -> frozenset[str]:

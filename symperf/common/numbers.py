@@ -9,6 +9,8 @@ import math
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from .deprecations import current_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -36,11 +38,11 @@ def as_plain(value: Any) -> Any:
 
 
 def plain_arguments(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, whose arguments may be numbers of NumPy: it is given Python's."""
+    """The function, whose arguments may be numbers of NumPy, and may have former names: it is given Python's."""
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
-        given: Any = {name: as_plain(value) for name, value in kwargs.items()}
+        given: Any = {current_name(name): as_plain(value) for name, value in kwargs.items()}
         return function(*(as_plain(value) for value in args), **given)
 
     return called

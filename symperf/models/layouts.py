@@ -126,7 +126,7 @@ def layout(
     def rule(config: Config, sizes: Sizes, windowed: bool) -> Runs:
         mixer, ffn = mixers(config, sizes, windowed), ffns(config, sizes)
         if isinstance(mixer, str) and isinstance(ffn, str):
-            return [(kind(mixer, ffn, sizes), sizes["num_layers"])]
+            return [(kind(mixer, ffn, sizes), len(layer_range(config, sizes)))]
         return in_runs(
             kind(mixer if isinstance(mixer, str) else mixer[i], ffn if isinstance(ffn, str) else ffn[i], sizes)
             for i in layer_range(config, sizes)
@@ -170,6 +170,7 @@ def experts_where(chosen: Chosen) -> FeedForwardRule:
     return rule
 
 
-def all_or_windowed(_: Config, sizes: Sizes, windowed: bool) -> Runs:
+def all_or_windowed(config: Config, sizes: Sizes, windowed: bool) -> Runs:
     """One kind of layer: attention, windowed where there is a window."""
-    return [(LayerKind("local_attention" if windowed else "attention", "dense"), sizes["num_layers"])]
+    count = len(layer_range(config, sizes))
+    return [(LayerKind("local_attention" if windowed else "attention", "dense"), count)]

@@ -14,6 +14,7 @@ from support.explored import MODEL, SYSTEM, data, draw, of_command, run_or_refus
 from support.tools import tool
 
 import symperf as sf
+from symperf.cli.explore import name_systems
 from symperf.common.errors import InputError
 from symperf.explore import inference
 from symperf.explore import serving as serving_of_pages
@@ -22,6 +23,7 @@ from symperf.explore.page import STATIC, page
 from symperf.explore.passes import pass_program
 from symperf.explore.training import VARIED
 from symperf.runs.training_run import Run
+from symperf.systems.system import catalogue_names
 from symperf.timeline.training import training_timeline
 from symperf.train.compile import compile_step
 from symperf.train.memory.memory_tables import stage_program
@@ -323,3 +325,11 @@ def test_a_model_named_twice_is_refused() -> None:
     model = sf.Model.load(MODEL)
     with pytest.raises(InputError, match="the model 'llama-2-7b' is named twice"):
         Explorer([model, model], [sf.System.load(SYSTEM)], sf.Plan()).data()
+
+
+def test_all_systems_are_those_of_the_catalogue() -> None:
+    """Each once, those that are named beside it first."""
+    found = name_systems(["h200-sxm", "all", "own.toml"])
+    assert found[:2] == ["h200-sxm", "own.toml"]
+    assert sorted(found[2:]) == [name for name in catalogue_names() if name != "h200-sxm"]
+    assert name_systems(["h200-sxm"]) == ["h200-sxm"]

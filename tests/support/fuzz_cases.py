@@ -161,7 +161,8 @@ def flags(random: Random) -> Case:
     free = any(
         part.startswith(("--check", "--dask", "--site", "--pdf", "--help", "--version", "-h")) for part in parts
     )  # no input, but other programs
-    return Case(COMMANDS[0] if parts[0] in banned or free else tuple(parts))
+    long = parts[0] == "validate" and not any(part.startswith(("--data", "--source")) for part in parts)  # every row
+    return Case(COMMANDS[0] if parts[0] in banned or free or long else tuple(parts))
 
 
 def damage(random: Random, data: bytes) -> bytes:
@@ -365,6 +366,18 @@ SEEDS = {
     "a million columns": Case(
         ("calibrate", "@/m.csv", "-s", "h100-sxm", "-o", "@/out.toml"),
         {"m.csv": ",".join(map(str, range(10**6))).encode()},
+    ),
+    "two thousand million layers": Case(
+        ("inspect", "@/config.json"),
+        {
+            "config.json": json.dumps(
+                json.loads(catalogue("models/mixtral-8x7b.json")) | {"num_hidden_layers": 2**31}
+            ).encode()
+        },
+    ),
+    "a type of six thousand letters": Case(
+        ("calibrate", "@/m.csv", "-s", "h100-sxm", "-o", "@/out.toml"),
+        {"m.csv": MEASURED.replace("gemm,bf16,4096", f"gemm,{'x/' * 3000},4096").encode()},
     ),
     "no multi-token layers": Case((*TRAIN, "--set", "num_multi_token_layers=0")),
 }

@@ -38,7 +38,11 @@ def _row(**cells: str) -> TableRow:
 
 def test_every_packaged_row_only_scores_and_names_its_source() -> None:
     """But those that set constants of profiles: they say so, and are told apart or left out of scores for it."""
-    uses = {"serving.csv": {"test", "calibration"}, "steps.csv": {"calibration"}}
+    uses = {
+        "serving.csv": {"test", "calibration"},
+        "steps.csv": {"calibration"},
+        "training.csv": {"test", "calibration"},
+    }
     for name in tables.TABLES:
         rows = [filled(row) for row in read(PACKAGED / name, tables.columns_of(name))]
         served = name == "serving.csv"

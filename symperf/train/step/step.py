@@ -24,10 +24,7 @@ from ...formulas.language.symbols import (
 )
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import unequal_chunks as pipe_chunks
-from ...operations.groups import (
-    Group,
-    pipeline_group,
-)
+from ...operations.groups import Group, pipeline_group
 from ...operations.reads import changed, remembered
 from ...operations.schedule import ZERO, Ends, Node, Op, Overlap, Repeat, Sequence, part
 from ...operations.schedule import sequence as in_sequence
