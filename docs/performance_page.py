@@ -55,8 +55,9 @@ SAID = {
     """,
     "opponents": """
         Other tools from the package index, in an interpreter of their own, and symperf for the same question.
-        What they predict differs, and so does how right it is ([accuracy](accuracy.md)). {versions} Calculon
-        (SC'23) is on no package index (the package of that name is another program): nothing is quoted of it.
+        What they predict, how right it is ([accuracy](accuracy.md)) and which plans a search tries are not the
+        same. {versions} Calculon (SC'23) is on no package index (the package of that name is another program):
+        nothing is quoted of it.
     """,
 }
 """What is said before each table."""
