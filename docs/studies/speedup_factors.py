@@ -45,6 +45,7 @@ QUANTITIES = {
         "domain_piece_latency",
         "inner_latency",
         "inner_ends",
+        "ssd_passes",
         "launch_latency",
     ),
 }
