@@ -50,7 +50,7 @@ class Measured(NamedTuple):
 
 
 def measure(command: list[str], cache: str) -> Measured:
-    """One run in a fresh process.
+    """One run in a fresh process. Its peak is at least this process's memory.
 
     Raises:
         CalledProcessError: it failed.

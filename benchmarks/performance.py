@@ -110,15 +110,19 @@ def commands(small: bool) -> dict[str, Any]:
 
 
 def parts(python: Path | None) -> dict[str, Callable[[bool], Any]]:
-    """What there is to measure, by name; the argument says whether small."""
+    """What there is to measure, by name; the argument says whether small.
+
+    Those that start commands come first: a process counts as its own memory that of the one that starts it, which here
+    is some 20 MB until a part imports what it measures.
+    """
 
     def in_process(name: str) -> Callable[[bool], Any]:
-        def measured(small: bool) -> Any:
+        def measure_part(small: bool) -> Any:
             import performance_parts
 
             return getattr(performance_parts, name)(small)
 
-        return measured
+        return measure_part
 
     def of_others(small: bool) -> Any:
         from performance_opponents import opponents
@@ -129,8 +133,8 @@ def parts(python: Path | None) -> dict[str, Callable[[bool], Any]]:
         "commands": commands,
         "grids": grids,
         "points": points,
-        **{name: in_process(name) for name in ("processors", "scattered", "predictions", "spaces")},
         "opponents": of_others,
+        **{name: in_process(name) for name in ("processors", "scattered", "predictions", "spaces")},
     }
 
 
@@ -156,24 +160,20 @@ def machine() -> dict[str, Any]:
 VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2"}
 
 
-def measured(asked: Sequence[str], python: Path | None, small: bool) -> dict[str, Any]:
-    """The parts asked for, each with when it was measured and how busy the machine was as it began."""
+def measured(name: str, measure_part: Callable[[bool], Any], small: bool) -> dict[str, Any]:
+    """The figures of a part, with when it was measured and how busy the machine was as it began."""
     from symperf.common.version import VERSION
 
-    found = {}
-    todo = parts(python)
-    for name in asked:
-        load, begin = os.getloadavg()[0], time.perf_counter()
-        try:
-            figures = todo[name](small)
-        except subprocess.CalledProcessError as error:
-            last = (error.stderr or "").strip().splitlines()[-1:]
-            sys.exit(f"{name}: {shlex.join(error.cmd)[:100]} ... ends with {error.returncode}: {' '.join(last)}")
-        now = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-        took = time.perf_counter() - begin
-        print(f"{name}: {took:.1f} s", flush=True)
-        found[name] = {"date": now, "version": VERSION, "load": load, "took_s": took, "figures": figures}
-    return found
+    load, begin = os.getloadavg()[0], time.perf_counter()
+    try:
+        figures = measure_part(small)
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr or "").strip().splitlines()[-1:]
+        sys.exit(f"{name}: {shlex.join(error.cmd)[:100]} ... ends with {error.returncode}: {' '.join(last)}")
+    now = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    took = time.perf_counter() - begin
+    print(f"{name}: {took:.1f} s", flush=True)
+    return {"date": now, "version": VERSION, "load": load, "took_s": took, "figures": figures}
 
 
 def kept() -> dict[str, Any]:
@@ -200,20 +200,24 @@ def main() -> None:
         parser.error(f"--only: found {', '.join(unknown)}, expected some of {', '.join(parts(None))}, or none")
     if asked.opponents and not asked.opponents.exists():
         parser.error(f"--opponents: no file {asked.opponents}, expected an interpreter")
-    results, here = kept(), machine()
-    if names and not asked.smoke and len(names) < len(parts(None)) and results["machine"] not in (None, here):
-        parser.error(f"{RESULTS.relative_to(ROOT)} is of another machine: measure all anew, without --only")
+    here = machine()
+    results = {"machine": here, "parts": {}} if asked.smoke else kept()
+    if names and results["machine"] != here:
+        if results["machine"] is not None and len(names) < len(parts(None)):
+            parser.error(f"{RESULTS.relative_to(ROOT)} is of another machine: measure all anew, without --only")
+        results = {"machine": here, "parts": {}}
     with tempfile.TemporaryDirectory() as cache:
         os.environ["SYMPERF_CACHE"] = cache
-        found = measured(names, asked.opponents, asked.smoke)
+        for name, measure_part in parts(asked.opponents).items():
+            if name in names:
+                results["parts"][name] = measured(name, measure_part, asked.smoke)
+                if not asked.smoke:
+                    RESULTS.parent.mkdir(exist_ok=True)
+                    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if asked.smoke:
-        page({"machine": here, "parts": found})
+        page(results)
         print("the page is written of what was measured")
         return
-    if names:
-        results = {"machine": here, "parts": {**results["parts"], **found}}
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if asked.write:
         if lacking := missing(results):
             parser.error(f"not measured yet: {', '.join(lacking)}")

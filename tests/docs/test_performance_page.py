@@ -108,6 +108,15 @@ def test_what_is_measured_is_what_the_page_tells(module: Any) -> None:
     assert told == set(module("performance_page").SAID)
 
 
+def test_what_starts_commands_is_measured_before_this_process_grows(module: Any) -> None:
+    """A process counts the memory of the one that starts it as its own."""
+    names = list(module("performance").parts(None))
+    assert names[:4] == ["commands", "grids", "points", "opponents"]
+    loaded = "import sys; import performance, performance_opponents; print({'numpy', 'sympy'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", loaded], cwd=ROOT / "benchmarks", capture_output=True, text=True)
+    assert done.stdout == "set()\n"
+
+
 def test_the_page_that_is_there_is_that_of_what_was_kept(module: Any) -> None:
     results, page = ROOT / "docs" / "performance" / "results.json", ROOT / "docs" / "performance.md"
     assert results.exists() == page.exists()
@@ -126,6 +135,41 @@ def test_a_command_is_measured_with_what_it_prints_and_a_failure_is_one(module: 
     with pytest.raises(subprocess.CalledProcessError) as caught:
         measure([sys.executable, "-c", "raise SystemExit('of no use')"], str(tmp_path))
     assert caught.value.stderr == "of no use\n"
+
+
+def test_a_part_measured_anew_leaves_the_others_and_those_of_another_machine_do_not_mix(
+    module: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Any
+) -> None:
+    script = module("performance")
+    now = {**MACHINE}
+    file = tmp_path / "performance" / "results.json"
+    figures = {**FIGURES}
+    for name, value in (("RESULTS", file), ("PAGE", tmp_path / "page.md"), ("ROOT", tmp_path)):
+        monkeypatch.setattr(script, name, value)
+    monkeypatch.setattr(script, "parts", lambda _: {name: lambda _, each=each: each for name, each in figures.items()})
+    monkeypatch.setattr(script, "machine", lambda: dict(now))
+    monkeypatch.setenv("SYMPERF_CACHE", str(tmp_path))
+
+    def measure(*words: str) -> dict[str, Any]:
+        monkeypatch.setattr(sys, "argv", ["performance.py", *words])
+        script.main()
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["parts"]
+        return found
+
+    assert list(measure("--only", "points")) == ["points"]
+    with pytest.raises(SystemExit):
+        measure("--write", "--only", "none")
+    assert "not measured yet: commands, grids" in capsys.readouterr().err
+    before = measure("--write")
+    assert (tmp_path / "page.md").read_text(encoding="utf-8").count("## ") == len(FIGURES)
+    figures["points"] = {"top": []}
+    after = measure("--write", "--only", "points")
+    assert {name for name in after if after[name]["figures"] != before[name]["figures"]} == {"points"}
+    now["processors"] = 3
+    with pytest.raises(SystemExit):
+        measure("--only", "points")
+    assert "is of another machine: measure all anew" in capsys.readouterr().err
+    assert set(measure()) == set(FIGURES)
 
 
 @pytest.mark.parametrize(
