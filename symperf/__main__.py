@@ -1,7 +1,5 @@
 """`python -m symperf`."""
 
-import sys
+from .cli import run_command
 
-from .cli import main
-
-sys.exit(main())
+run_command()

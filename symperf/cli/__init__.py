@@ -8,10 +8,41 @@ Imports `analysis`, `book`, `calibration`, `calibration.kernels`, `checking`, `c
 
 from __future__ import annotations
 
+import atexit
+import os
+import signal
 import sys
+from typing import NoReturn
 
 REQUIRED = ("jinja2", "numba", "numpy", "platformdirs", "rich", "sympy", "yaml")
 """Packages that an installation has."""
+
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C."""
+
+
+def run_command() -> NoReturn:
+    """Run the command of this process, and end the process."""
+    from ..common.collecting import keep_until_exit
+
+    keep_until_exit()
+    status = main()
+    if status == INTERRUPTED:
+        _end_at_once(status)
+    sys.exit(status)
+
+
+def _end_at_once(status: int) -> None:
+    """End without freeing each of many objects, which takes longer than all else after Ctrl-C; if that can be."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever presses it again does not wait
+    try:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):  # there is no such stream, or it takes no more: as at any end
+        return
+    os._exit(status)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:  # at any moment from here on, also while modules are imported
         print("symperf: interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
 
 
 def _run(arguments: list[str]) -> int:

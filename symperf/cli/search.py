@@ -88,7 +88,8 @@ def run(options: argparse.Namespace) -> int:
             best = train_command(found.records[0], found, options)
             report.show(found, out, took=took, command=best, front=(front, axes) if options.pareto else None)
             more.show(extras, out)
-        show_bars(options, lambda: bars.of_search(found))
+        if whole:
+            show_bars(options, lambda: bars.of_search(found))
     if not whole:
         write_error("interrupted: this is the best of what was seen")
         return 130

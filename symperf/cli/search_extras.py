@@ -136,7 +136,7 @@ def extras(model: Model, system: System, options: argparse.Namespace, found: Ans
         chosen,
         options.tokens,
         options.within,
-        None if options.explain is None else versus(found, pairs(options.explain)),
+        None if options.explain is None or not found.whole else versus(found, pairs(options.explain)),
         _iso(options, scaling),
         None if options.emit is None else _emit(model, system, options.emit, chosen),
     )

@@ -10,6 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_KEPT: list[None] = []
+
+
+def keep_until_exit() -> None:
+    """Say that this process answers one command: what a pause leaves is never looked at again, nor when it ends."""
+    _KEPT.append(None)
+
+
 @contextmanager
 def collection_paused() -> Iterator[None]:
     """No search for garbage inside: expressions are many small objects that live on, and it would find nothing."""
@@ -18,5 +26,7 @@ def collection_paused() -> Iterator[None]:
     try:
         yield
     finally:
+        if _KEPT:
+            gc.freeze()  # else the first collection after the pause looks at all of it, also between Ctrl-C and the end
         if enabled:
             gc.enable()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..runs.training_run import Run
     from ..systems.system import System
     from .evaluate import Progress, Remote, SearchSpace
+    from .explain import Alternative
     from .rank import Criterion
     from .tally import Kept
 
@@ -181,18 +182,41 @@ class Answer:
             self.criterion.column: self.criterion.value(question, float(kept.score[place])),
         }
 
+    def shares(self) -> dict[str, float]:
+        """What the best plan's time is due to; nothing after an interruption, as its structure is not compiled then."""
+        return self.winner.shares() if self.whole else {}
+
+    def alternatives(self) -> list[Alternative]:
+        """The nearest to the best plan; none after an interruption, when the nearest may not have been seen."""
+        from .explain import alternatives
+
+        return alternatives(self) if self.whole else []
+
     def _model_flops(self, question: SearchQuestion, fields: dict[str, Any]) -> float:
         """FLOPs of a step of the model, which differ between plans only where they train different parts of it."""
         parts = tuple(fields[name] for name in TRAINED_PARTS)
         if parts not in self._flops:
             alike = all(self.winner_fields[name] == fields[name] for name in TRAINED_PARTS)
             run = self.winner if alike else question.run(**fields)
-            self._flops[parts] = run.value("model_flops")
+            self._flops[parts] = run.value("model_flops") if self.whole else _flops_of(run)
         return self._flops[parts]
 
     @cached_property
     def _flops(self) -> dict[tuple[Any, ...], float]:
         return {}
+
+
+def _flops_of(run: Run) -> float:
+    """FLOPs of a step of the model alone: of a structure whose step is not compiled, as whoever interrupts waits."""
+    from ..codegen.interpret import floats
+    from ..codegen.interpret import run as interpret
+    from ..codegen.lower import lower
+    from ..formulas.language.symbols import UNITS
+    from ..train.model_flops import model_flops
+
+    program = lower([], {"model_flops": model_flops(run.structure)}, stand_for=UNITS)
+    values = interpret(program, {name: run.bound[name][0] for name in program.inputs}, floats())
+    return float(values[program.outputs["model_flops"]])
 
 
 def _dollars(question: SearchQuestion, time: float) -> float | None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.cells import csv_cell
 from ..common.table import Table, show_lines
-from ..plan_search.explain import alternatives
 from ..plan_search.reasons import reasons
 from ..plan_search.space import LEFT_OUT
 from ..plans.plan import FIELDS, Plan, attention_of
@@ -52,8 +51,8 @@ def as_json(answer: Answer, front: list[dict[str, Any]]) -> dict[str, Any]:
         "whole": answer.whole,
         "space": space(answer),
         "left_out": LEFT_OUT,
-        "shares": winner.shares(),
-        "alternatives": [_alternative(each) for each in alternatives(answer)],
+        "shares": answer.shares(),
+        "alternatives": [_alternative(each) for each in answer.alternatives()],
         "energy_basis": answer.criterion.basis,
         "pareto": front,
     }
@@ -122,10 +121,9 @@ def show(
     console.print(plans(answer, records, priced=front is not None and "cost" in front[1]))
     if answer.criterion.basis is not None:
         console.print(BASES[answer.criterion.basis])
-    shares = ", ".join(f"{name} {percent(share)}" for name, share in winner.shares().items() if share >= 5e-4)
-    console.print(f"\nthe best plan's time is due to {shares}")
-    near = alternatives(answer)
-    if near:
+    if shares := ", ".join(f"{name} {percent(share)}" for name, share in answer.shares().items() if share >= 5e-4):
+        console.print(f"\nthe best plan's time is due to {shares}")
+    if near := answer.alternatives():
         console.print("\nthe best plan with another value of one field", style="bold")
         console.print(nearest(near, answer.winner_fields, joules=answer.best.question.by_energy))
     console.print("\nnot among them", style="bold")
