@@ -12,13 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 TRAIN = shlex.split(
@@ -40,14 +40,33 @@ print(time.process_time() - start)
 """
 
 
-def measure(command: list[str], cache: str) -> tuple[float, float, str]:
-    """CPU and wall seconds of one run in a fresh process, and what it printed."""
+class Measured(NamedTuple):
+    """What one run in a fresh process took, with all that it started, and what it printed."""
+
+    cpu: float
+    wall: float
+    output: str
+    peak_bytes: int
+
+
+def measure(command: list[str], cache: str) -> Measured:
+    """One run in a fresh process. Its peak is at least this process's memory.
+
+    Raises:
+        CalledProcessError: it failed.
+    """
     environment = {**os.environ, "SYMPERF_CACHE": cache, "PYTHONPATH": str(ROOT)}
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return cpu, wall, done.stdout
+    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as told:
+        start = time.perf_counter()
+        child = subprocess.Popen(command, env=environment, stdout=printed, stderr=told)
+        _, status, used = os.wait4(child.pid, 0)
+        wall, child.returncode = time.perf_counter() - start, os.waitstatus_to_exitcode(status)
+        for each in (printed, told):
+            each.seek(0)
+        output = printed.read().decode()
+        if child.returncode:
+            raise subprocess.CalledProcessError(child.returncode, command, output, told.read().decode())
+    return Measured(used.ru_utime + used.ru_stime, wall, output, used.ru_maxrss * 1024)
 
 
 def best(command: list[str], runs: int, cache: str | None = None) -> tuple[float, float]:
@@ -67,7 +86,7 @@ def smoke() -> None:
     """
     command = [sys.executable, "-m", "symperf", *TRAIN, "--json"]
     with tempfile.TemporaryDirectory() as cache:
-        cold, warm = (measure(command, cache)[2] for _ in range(2))
+        cold, warm = (measure(command, cache).output for _ in range(2))
     if cold != warm or json.loads(warm)["time_s"] <= 0:
         raise AssertionError("a warm start gives another answer than a cold one")
     print("symperf train: the same answer cold and warm")
@@ -93,7 +112,7 @@ def main() -> None:
         figures["symperf train --json, warm"] = best([*symperf, *TRAIN, "--json"], options.runs, cache)
     figures["symperf train, cold"] = best([*symperf, *TRAIN], max(1, options.runs // 2))
     with tempfile.TemporaryDirectory() as cache:
-        build = min(float(measure([python, "-c", BUILD], cache)[2]) for _ in range(options.runs))
+        build = min(float(measure([python, "-c", BUILD], cache).output) for _ in range(options.runs))
     figures["build the symbolic step (in process)"] = (build, build)
     base = figures['python -c "import sympy"'][0]
     print(f"{'command':40s} {'CPU s':>8s} {'wall s':>8s} {'CPU / import sympy':>20s}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 LIMIT_BYTES = 256_000_000
-"""How large a folder may grow by default."""
+"""How large a folder may grow by default, but for what a process writes before it looks again."""
 KEY = re.compile(r"[0-9a-f]{40}")
 _ABANDONED = 3600.0
 """Seconds after which a file that was never finished is litter."""
@@ -44,6 +44,8 @@ def digest(*parts: str) -> str:
     return total.hexdigest()[:40]
 
 
+_PARTS = 32
+"""Of a limit: after one of them is written, what is kept is counted again."""
 _ROOM: dict[tuple[Path, int], int] = {}
 """Bytes that this process may still write to a folder of a limit before what is kept there is counted again."""
 
@@ -71,7 +73,8 @@ class Store:
     Args:
         folder: made when first written to; one that is not the user's own, or that others may write to, is neither
             read nor written.
-        limit_bytes: above this the least recently used entries are removed.
+        limit_bytes: above this the least recently used entries are removed; a process that writes may be
+            1/32 of it late.
     """
 
     def __init__(self, folder: Path, limit_bytes: int = LIMIT_BYTES) -> None:
@@ -116,7 +119,7 @@ class Store:
         _ROOM[here] = _ROOM.get(here, 0) - written
         if _ROOM[here] < 0:
             self.evict(keep)
-            _ROOM[here] = self.limit_bytes // 32
+            _ROOM[here] = self.limit_bytes // _PARTS
 
     def module(self, text: str) -> ModuleType:
         """The imported module of a generated text, kept under the hash of the text.

@@ -96,13 +96,18 @@ def build(folder: Path) -> None:
     Raises:
         SiteError: something is not as it must be.
     """
-    from mkdocs.commands.build import build as mkdocs_build
-    from mkdocs.config import load_config
-    from mkdocs.exceptions import MkDocsException
+    try:
+        from mkdocs.commands.build import build as mkdocs_build
+        from mkdocs.config import load_config
+        from mkdocs.exceptions import MkDocsException
+    except ImportError as error:
+        raise stage.SiteError(f"{error}: pip install -e '.[docs]'") from None
 
     from symperf import __version__
 
     target = folder / __version__
+    if target.exists() and not (target / "search" / "search_index.js").exists():
+        raise stage.SiteError(f"{target}: found a folder that is no such site, expected one, or nothing")
     with tempfile.TemporaryDirectory() as work:
         pages, config = Path(work) / "pages", Path(work) / "mkdocs.yml"
         pages.mkdir()
@@ -121,8 +126,6 @@ def build(folder: Path) -> None:
         if wrong := faults(Path(work) / "site"):
             raise stage.SiteError("\n".join(wrong))
         if target.exists():
-            if not (target / "search" / "search_index.js").exists():
-                raise stage.SiteError(f"{target}: found a folder that is no such site, expected one, or nothing")
             shutil.rmtree(target)
         folder.mkdir(parents=True, exist_ok=True)
         shutil.move(str(Path(work) / "site"), str(target))

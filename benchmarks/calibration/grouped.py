@@ -1,13 +1,16 @@
 """What a host takes for the products of single experts, from one published campaign.
 
-Megatron-Bridge, skills/nemo-mbridge-perf-moe-optimization-workflow/references/qwen35-h100-campaign.md at 14fe1a72:
-Qwen3.5-35B-A3B on 16 H100, EP 16 (16 experts a device), HybridEP, 4096 tokens a micro-batch, no pipeline.
+Megatron-Bridge: Qwen3.5-35B-A3B on 16 H100, EP 16 (16 experts a device), HybridEP, 4096 tokens a micro-batch, no
+pipeline.
 
-- 64 micro-batches: a static exchange with one product for all experts, in place of Transformer Engine's GroupedLinear,
-  which calls the library for each: 25.007 s become 23.516, in which the device is busy for 22.448 and 21.844: it idles
+- 64 micro-batches (references/qwen35-h100-campaign.md of skills/nemo-mbridge-perf-moe-optimization-workflow at
+  14fe1a72): a static exchange with one product for all experts, in place of Transformer Engine's GroupedLinear, which
+  calls the library for each: 25.007 s become 23.516, in which the device is busy for 22.448 and 21.844: it idles
   0.887 s less. `expert_operations` is what takes the host as much longer than one launch each does.
-- 8 micro-batches: 189.1 TFLOP/s in 16 bits (218.1 less the 12.2 and 2.8 % that graphs of router and attention gave),
-  174.4 in FP8 with a scale for each block, and 145.3 with one for each tensor. `expert_cast_operations` takes as much.
+- 8 micro-batches (SKILL.md of the same skill in earlier versions): 189.1 TFLOP/s in 16 bits, 174.4 in FP8 with a
+  scale for each block, and 145.3 with one for each tensor. `expert_cast_operations` takes as much, as if casts of
+  experts were all that FP8 costs there. That may be too much: with experts in 16 bits and the rest in FP8 the file
+  above has a step 7.9 % slower too, at either scale.
 
 Run as `python benchmarks/calibration/grouped.py`.
 """

@@ -157,8 +157,10 @@ def without(stack: str, folder: Path) -> str:
     """The path of a profile that is another without what its kernels reach."""
     path = folder / f"{stack}.toml"
     if not path.exists():
-        text = (CATALOGUE / path.name).read_text(encoding="utf-8")
-        path.write_text(re.sub(r"(?ms)^on = \[.*?^\]\n", "", text), encoding="utf-8")
+        bare, lists = re.subn(r"(?ms)^on = \[.*?^\]\n", "", (CATALOGUE / path.name).read_text(encoding="utf-8"))
+        if not lists:  # those of its base, which a profile beside it would have too: no ratio but 1
+            raise ValueError(f"{path.name}: found no list of kernels of its own")
+        path.write_text(bare, encoding="utf-8")
     return str(path)
 
 

@@ -76,10 +76,10 @@ def walk(browser: Any, site: Path, found: list[str]) -> None:
 
 def main() -> int:
     """Look at the newest version in a folder."""
-    folder = Path(sys.argv[1]).resolve()
-    versions = [path.parent for path in folder.glob("*/index.html")]
+    folders = [Path(each).resolve() for each in sys.argv[1:]]
+    versions = [path.parent for folder in folders for path in folder.glob("*/index.html")]
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if len(sys.argv) != 2 or not versions or path is None:
+    if len(folders) != 1 or not versions or path is None:
         print("browse: expected one folder with a built site in it, and Chromium on the path", file=sys.stderr)
         return 2
     site = max(versions, key=lambda each: (each / "index.html").stat().st_mtime)

@@ -38,6 +38,7 @@ QUANTITIES = {
     ),
     "attained": (
         *SCALED,
+        "fp4_efficiency",
         "ridge_efficiency",
         "scale_up_half_bytes",
         "scale_out_half_bytes",
@@ -45,6 +46,7 @@ QUANTITIES = {
         "domain_piece_latency",
         "inner_latency",
         "inner_ends",
+        "ssd_passes",
         "launch_latency",
     ),
 }

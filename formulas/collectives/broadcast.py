@@ -26,7 +26,7 @@ def ring_broadcast_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, lin
 
     Source: derivation: each link carries all n bytes once; the last rank starts q - 1 hops late.
 
-    Reference only: the literature's form; no operation of a step or of an inference is a broadcast.
+    Reference only: the literature's form; a step takes an all-gather's time for a broadcast (`owners`).
 
     >>> from sympy import symbols
     >>> ring_broadcast_time(*symbols("n q BW alpha half"))
@@ -50,7 +50,7 @@ def tree_broadcast_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, lin
     Source: Sanders, Speck and Traff 2009, broadcast, in the limit of small pieces that stream, where each hop delays
     the first piece once.
 
-    Reference only: the literature's form; no operation of a step or of an inference is a broadcast.
+    Reference only: the literature's form; a step takes an all-gather's time for a broadcast (`owners`).
 
     >>> from sympy import symbols
     >>> tree_broadcast_time(*symbols("n q BW alpha half"))

@@ -80,10 +80,11 @@ def owners(ranks: Any, num_layers: Any) -> Any:
 
     ZeRO-1 may deal tensors as they are, each to the replica that has least so far (InternEvo's HybridZeroOptimizer);
     then gradients are summed on every replica, by all-reduces, and each owner broadcasts what it updated. A broadcast
-    down a chain of q ranks takes as long as an all-gather of as many bytes around a ring (q - 1 hops, and each link
-    carries all bytes: `ring_broadcast_time`, `ring_all_gather_time`), and the time to fill the chain.
+    down a chain of q ranks is priced as an all-gather of as many bytes around a ring (`ring_broadcast_time`,
+    `ring_all_gather_time`: both have q - 1 hops), and the time to fill the chain.
 
-    Assumes: tensors outside of layers have owners who own others too; owners' parts are equal.
+    Assumes: tensors outside of layers have owners who own others too; owners' parts are equal; replicas are many, since
+    a link carries all bytes of a broadcast and (q - 1)/q of those of an all-gather.
 
     Source: derivation, for InternEvo, internlm/solver/optimizer/hybrid_zero_optim.py: _partition_param_list,
     broadcast_params; the stage is that of Rajbhandari et al. 2020 section 5.1.

@@ -14,14 +14,22 @@ if TYPE_CHECKING:
     import argparse
 
 FILES = ("pdf", "tex", "md", "html")
+COMPARED = ("over", "low", "high", "set", "plot")
+"""Flags of a comparison."""
 SITE_MARK = "symperf-site.json"
 """A file of a site that says what belongs to it."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one formula or the list of all, or write the book."""
+    """Print one formula or the list of all, or write the book; or where one formula passes another.
+
+    Raises:
+        InputError: what goes with --against alone.
+    """
     if options.against is not None:
         return _compare(options)
+    if (alone := next((name for name in COMPARED if getattr(options, name)), None)) is not None:
+        raise InputError(f"formulas: found --{alone}, expected --against NAME as well")
     from ..book.entry import entry, pages
     from ..book.equation import latex_line
     from ..book.facts import brief, full

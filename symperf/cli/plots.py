@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shlex
 from typing import TYPE_CHECKING
 
-from ..common.errors import InputError
+from ..common.errors import InputError, quote
 from ..common.outputs import check_file
 from .output import can_print, console, given_words, is_terminal
 
@@ -24,7 +25,7 @@ def check_plot(options: argparse.Namespace) -> None:
     """Refuse a picture that cannot be drawn or written, before the work that it is to show.
 
     Raises:
-        InputError: another suffix, matplotlib is not installed, or the file cannot be written.
+        InputError: another suffix, matplotlib is not installed, or the file cannot be written, or is written already.
     """
     if options.plot is None:
         return
@@ -32,6 +33,10 @@ def check_plot(options: argparse.Namespace) -> None:
 
     check_suffix(options.plot)
     check_file(options.plot, TOLD)
+    for flag in ("output", "timeline"):
+        other = getattr(options, flag, None)
+        if other is not None and os.path.realpath(other) == os.path.realpath(options.plot):
+            raise InputError(f"plot: {quote(options.plot)} is what --{flag} writes, expected another file")
     if not _is_installed("matplotlib"):
         raise InputError("plot: needs matplotlib, which is not installed: pip install 'symperf[plot]'")
 

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.files import read_toml
+from ..plans.plan_fields import WIDE_PRECISIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,7 +113,7 @@ def subject_of(precision: str | None, *, routed: bool) -> str:
     """
     if routed:
         return MIXTURES
-    return DENSE if precision in (None, "bf16", "fp16") else NARROW
+    return DENSE if precision in (None, "bf16", "fp16", *WIDE_PRECISIONS) else NARROW
 
 
 def group_name(software: str, system: str, model: str) -> str:

@@ -128,14 +128,17 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
 
 
 def _numbers(keys: Keys) -> dict[str, Any]:
-    """Formats as axolotl chooses them (`utils/config/__init__.py`, `normalize_config`).
+    """Formats as axolotl chooses them (`utils/config/__init__.py`, `resolve_dtype`).
 
-    They are 16-bit where `bf16`, by itself "auto", or `bfloat16` is on; else of `fp16` or `float16`; else 32-bit. It
-    reads `float32` nowhere.
+    They are BF16 where `bf16`, by itself "auto", or `bfloat16` is on; "auto" is off beside `fp16` (since its pull
+    request 2620), but not beside `float16`. Else they are FP16 by `fp16`, `float16` or weights in 8 bits, else 32-bit.
+    It reads `float32` nowhere.
     """
-    if keys.data.get("bf16") in (None, "auto", "full"):
-        if keys.data.get("bf16") is None and (keys.data.get("fp16") or keys.data.get("float16")):
-            keys.note('precision: bf16, which is "auto" and wins over fp16; bf16: false leaves it to fp16')
+    if keys.data.get("bf16") in (None, "auto"):
+        keys.data["bf16"] = not keys.data.get("fp16")
+        if keys.data["bf16"] and keys.data.get("float16"):
+            keys.note('precision: bf16, which is "auto" and wins over float16; bf16: false leaves it to float16')
+    elif keys.data["bf16"] == "full":
         keys.data["bf16"] = True
     if keys.data.get("tf32") == "auto":  # on wherever a device has it
         keys.data["tf32"] = True
@@ -145,7 +148,7 @@ def _numbers(keys: Keys) -> dict[str, Any]:
         precision = "fp8"
     elif any(sixteen[0]):
         precision = "bf16"
-    elif any(sixteen[1]):
+    elif any(sixteen[1]) or keys.data.get("load_in_8bit"):
         precision = "fp16"
     else:
         precision = "tf32" if rounded else "fp32"

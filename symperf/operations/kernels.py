@@ -123,9 +123,17 @@ class Kernels:
         demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)
         return Op(path, time, demand, (rows, columns, inner, groups))
 
-    def weight_gradient(self, path: str, tokens: Any, in_features: Any, out_features: Any) -> Op:
-        """The gradient of a linear layer's weights, added to the accumulated gradient."""
-        made = self.matmul(path, in_features, out_features, tokens, right=activation_bytes, result=2 * gradient_bytes)
+    def weight_gradient(
+        self,
+        path: str,
+        tokens: Any,
+        in_features: Any,
+        out_features: Any,
+        groups: Any = 1,
+        right: Any = activation_bytes,
+    ) -> Op:
+        """The gradient of the weights of `groups` linear layers, added to the accumulated gradient."""
+        made = self.matmul(path, in_features, out_features, tokens, groups, right=right, result=2 * gradient_bytes)
         return added_apart(self.structure, made)
 
     def stream(self, path: str, traffic: Any, elements: Any, flops_per_element: Any) -> Op:

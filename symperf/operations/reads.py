@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..formulas.language.formula import is_memoizing
@@ -25,6 +26,8 @@ MOST = 20_000
 """Results that are kept; then all are forgotten."""
 _known: dict[tuple[Any, ...], _Node] = {}
 _count = 0
+_lock = threading.RLock()
+"""Of all trees while one grows: structures may be built in several threads."""
 
 
 class _Node:
@@ -90,35 +93,46 @@ def remembered(function: Callable[..., Made]) -> Callable[..., Made]:
 
     @functools.wraps(function)
     def call(structure: Structure, *given: Any) -> Made:
-        global _count
         if not is_memoizing():
             return function(structure, *given)
-        if _count >= MOST:
-            _known.clear()
-            _count = 0
-        root = node = _known.setdefault((function, *given), _Node())
-        while node.name is not None:
-            node = node.next.setdefault(getattr(structure, node.name), _Node())
-        if not node.made:
-            reader = _Reader(structure)
-            found = function(cast("Structure", reader), *given)
-            reads, reader._reads = reader._reads, None
-            assert reads is not None
-            for name in _left(root, reads):
-                node.name = name
-                node = node.next.setdefault(reads[name], _Node())
-            node.made, node.found = True, found
-            _count += 1
-        return cast("Made", node.found)
+        root = _root((function, *given))
+        node: _Node | None = root
+        while node is not None and node.name is not None:
+            node = node.next.get(getattr(structure, node.name))
+        if node is not None and node.made:
+            return cast("Made", node.found)
+        reader = _Reader(structure)
+        found = function(cast("Structure", reader), *given)
+        reads, reader._reads = reader._reads, None
+        assert reads is not None
+        _keep(root, reads, structure, found)
+        return found
 
     return call
 
 
-def _left(root: _Node, reads: dict[str, Any]) -> list[str]:
-    """What was read beyond the branches that are there."""
-    seen = set()
-    node = root
-    while node.name is not None:
-        seen.add(node.name)
-        node = node.next[reads[node.name]]
-    return [name for name in reads if name not in seen]
+def _root(key: tuple[Any, ...]) -> _Node:
+    """The tree of a function and its other arguments."""
+    global _count
+    with _lock:
+        if _count >= MOST:
+            _known.clear()
+            _count = 0
+        return _known.setdefault(key, _Node())
+
+
+def _keep(root: _Node, reads: dict[str, Any], structure: Structure, found: Any) -> None:
+    """Put a result where what was read leads.
+
+    The tree is walked anew: while the result was made, another thread may have let it grow.
+    """
+    global _count
+    left, node = dict(reads), root
+    with _lock:
+        while node.name is not None or left:
+            if node.name is None:
+                node.name = next(iter(left))
+            value = left.pop(node.name) if node.name in left else getattr(structure, node.name)
+            node = node.next.setdefault(value, _Node())
+        node.found, node.made = found, True
+        _count += 1

@@ -36,7 +36,8 @@ RESOURCES: Final = {
     "nvme": SKY,
     "network": BLACK,
 }
-"""The colour that a resource has in every picture, in the terminal and in the explorer."""
+"""The colour that a resource has in every picture, in the terminal and in the explorer; but the black of the network of
+no tier, which would not be seen on dark paper, is brown there."""
 MARKS: Final = dict(zip(RESOURCES, "osD^vP*Xp", strict=True))
 """The mark of a point that a resource binds: colour is never the only difference."""
 CURVES: Final = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW)

@@ -99,7 +99,7 @@ def trained_parts(
         BrokenRuleError: what does not go together, or what the model has not.
     """
     if not (plan.lora_rank or plan.lora_targets or plan.dora or plan.freeze or plan.base_precision):
-        return frozen_classes(None, model, encoders), ()
+        return (), ()
     architecture = model.architecture
     layers = adaptable_layers(architecture)
     names = _targets(plan, layers)

@@ -29,6 +29,8 @@ CHOICES = ("model", "system", *(name for name in FIELDS if name not in NUMBERS))
 """Axes of choices: each value has a structure, or numbers, of its own."""
 WHOLE = (*(name for name, entry in NUMBERS.items() if entry.whole), *WORK)
 NUMERIC = (*NUMBERS, *WORK, *TRAINED_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *DEFAULTS)
+STAND_INS = {"fp4_efficiency": "fp8_efficiency"}
+"""Figures of a system that no formula reads -> the symbol that has their value in the runs that they are of."""
 LONGEST = 10**7
 """Values of one axis."""
 EXACT = 2.0**53
@@ -172,6 +174,8 @@ def values(
         raise InputError(f"{where}: is empty, expected one value or more")
     if len(given) > LONGEST:
         raise InputError(f"{where}: has {len(given)} values, expected at most {LONGEST}")
+    if name in STAND_INS:
+        raise InputError(f"{where}: cannot vary, expected {STAND_INS[name]}, as which a run in that precision reads it")
     unset = _unset(name, given)
     if name in CHOICES:
         found: np.ndarray[Any, Any] | tuple[Any, ...] = tuple(choice(name, value, where) for value in given)

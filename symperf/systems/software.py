@@ -37,6 +37,7 @@ SCALED: Final = (
     "matrix_efficiency",
     "sustained_efficiency",
     "fp8_efficiency",
+    "fp4_efficiency",
     "vector_efficiency",
     "memory_efficiency",
     "attention_efficiency",

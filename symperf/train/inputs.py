@@ -115,7 +115,9 @@ def structure_of(
         summed_apart=SUMMED in stated or states(system, SUMMED),
         owned=plan.zero == 1 and (OWNED in stated or states(system, OWNED)),
         gathered_apart=plan.zero == 3 and (GATHERED in stated or states(system, GATHERED)),
-        paired=model.architecture.routed and plan.effective_schedule not in SPLIT and PAIRED in stated,
+        paired=model.architecture.routed
+        and plan.effective_schedule not in SPLIT
+        and (PAIRED in stated or states(system, PAIRED)),
         overheads=any(name in stated or states(system, name) for name in STATED),
         families=tuple(name for name in system.families if name in TRAINED and not (wide and name == "loops")),
         misaligned=misaligned_sizes(

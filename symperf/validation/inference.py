@@ -52,12 +52,21 @@ LOOP_KEYS = {
 
 @dataclass(frozen=True)
 class RowWork:
-    """What a row's software was asked: sequences together or in flight, and their lengths; 0 where it is not said."""
+    """What a row's software was asked: sequences together or in flight, and their lengths; 0 where it is not said.
+
+    Attributes:
+        batch: sequences that begin together.
+        requests: in flight.
+        prompt: tokens of one, or their mean.
+        generate: tokens generated for one, or their mean.
+        spread: part of both means by which lengths in flight differ.
+    """
 
     batch: int
     requests: int
     prompt: int
     generate: int
+    spread: float
 
 
 def express(row: TableRow) -> list[Expressed]:
@@ -145,7 +154,12 @@ def work_of(row: TableRow) -> RowWork:
     requests, batch = row.whole("concurrency") or 0, row.whole("batch_size") or 0
     if not (requests or batch):
         raise InputError("neither the batch nor the requests in flight are said")
-    return RowWork(batch, requests, prompt, int(generate or 0))
+    spread = row.number("length_spread") or 0.0
+    if spread >= 1:
+        raise InputError(f"length_spread: found {spread:g}, expected a part of the mean, from 0 to below 1")
+    if spread and not requests:
+        raise InputError("length_spread: sequences of one batch are predicted with equal lengths alone")
+    return RowWork(batch, requests, prompt, int(generate or 0), spread)
 
 
 def plan_of(row: TableRow, precision: str | None, micro_batch: int | None = None) -> Plan:
@@ -242,8 +256,7 @@ def serving_of(row: TableRow, software: ServingFramework, work: RowWork) -> Serv
     from ..serve.serving import Serving
     from ..serve.workload import Workload
 
-    spread = row.number("length_spread") or 0.0
-    workload = Workload(work.requests, row.whole("requests"), prompt_spread=spread, generate_spread=spread)
+    workload = Workload(work.requests, row.whole("requests"), prompt_spread=work.spread, generate_spread=work.spread)
     system = system_of(row, document_of(row).network)
     formats = formats_of(row, system)
     return Serving(

@@ -153,6 +153,9 @@ def test_measurements(drawn: Any) -> None:
     [
         ([*TRAIN, "--plot", "a.gif"], "expected a file that ends in .png, .pdf, .svg, .html"),
         ([*INFER, "--plot", "none/a.svg"], "plot: 'none/a.svg' cannot be written: No such file or directory"),
+        ([*TRAIN, "--timeline", "a.svg", "--plot", "./a.svg"], "plot: './a.svg' is what --timeline writes"),
+        (["derive", *TRAIN, "--latex", "-o", "a.svg", "--plot", "a.svg"], "plot: 'a.svg' is what --output writes"),
+        (["formulas", "ring_all_reduce_time", "--plot", "a.svg"], "formulas: found --plot, expected --against NAME"),
     ],
 )
 def test_refusals_come_before_the_work(arguments: list[str], line: str, call: Any, monkeypatch: Any) -> None:

@@ -242,16 +242,19 @@ def test_products_in_32_bits_are_rounded_where_the_file_says_so(tmp_path: Path, 
         ("", "bf16", ""),
         ("bf16: true\nfloat32: true", "bf16", "float32 nowhere"),
         ("float32: true", "bf16", "float32 nowhere"),
-        ("fp16: true", "bf16", "wins over fp16"),
-        ("bf16: auto\nfp16: true", "bf16", ""),
+        ("fp16: true", "fp16", ""),
+        ("float16: true", "bf16", "wins over float16"),
+        ("bf16: auto\nfp16: true", "fp16", ""),
+        ("bf16: true\nfp16: true", "bf16", ""),
+        ("bf16: false\nload_in_8bit: true\nadapter: lora\nlora_r: 8", "fp16", ""),
         ("bf16: false\nfp16: true\nfloat32: true", "fp16", "float32 nowhere"),
         ("bf16: false\nbfloat16: true\nfp16: true", "bf16", ""),
         ("bf16: false\nfloat16: true", "fp16", ""),
         ("bf16: false\nfloat32: true", "fp32", ""),
     ],
 )
-def test_bf16_wins_over_fp16_and_both_over_32_bits(tmp_path: Path, text: str, precision: str, noted: str) -> None:
-    """In the order of axolotl's normalize_config, whatever else the file says."""
+def test_formats_are_chosen_in_axolotls_order(tmp_path: Path, text: str, precision: str, noted: str) -> None:
+    """That of its resolve_dtype: "auto" gives way to fp16, and says so where it does not to float16."""
     path = tmp_path / "a.yml"
     path.write_text(f"base_model: gpt2\nmicro_batch_size: 1\n{text}\n", encoding="utf-8")
     found = sf.read_framework(path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -78,6 +80,31 @@ def test_a_structure_is_not_read_after_its_result_was_remembered() -> None:
         held = remembered(lambda each: (each.zero, each))(of(zero=2))[1]
         with pytest.raises(RuntimeError, match="after what is made of it was remembered"):
             _ = held.recompute
+
+
+def test_what_another_thread_makes_meanwhile_is_told_apart() -> None:
+    """A sweep builds structures in threads: the tree may grow between a first look at it and the result."""
+    began, go_on = threading.Event(), threading.Event()
+
+    @remembered
+    def slow(each: Structure) -> tuple[Any, ...]:
+        if each.zero == 1 and not go_on.is_set():
+            began.set()
+            assert go_on.wait(60)
+        return each.zero, each.recompute
+
+    def ask(zero: int, recompute: str) -> tuple[Any, ...]:
+        with memoize_formulas():
+            return slow(of(zero=zero, recompute=recompute))
+
+    asked = [(1, "none"), (2, "full"), (1, "full"), (2, "none"), (0, "none")]
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(ask, *asked[0])
+        assert began.wait(60)
+        assert ask(*asked[1]) == asked[1]
+        go_on.set()
+        assert first.result(60) == asked[0]
+    assert [ask(*each) for each in asked] == asked
 
 
 @pytest.mark.parametrize("fields", [{"zero": 3}, {"stages": "uneven", "schedule": "zero-bubble"}], ids=str)

@@ -234,7 +234,7 @@ def test_a_search_takes_what_is_written(framework: str, name: str, runs: str, ot
     with pytest.raises(InputError, match="does not run; expected"):
         limits.check({name: (other,)})
     for value, noted in ((runs, False), (other, True)):
-        plan = Plan(**{name: value}, zero=3 if framework == "deepspeed" else 1, recompute="selective", dp=8)
-        plan = plan if framework != "deepspeed" else Plan(**{name: value}, zero=3, dp=8)
+        more = {"zero": 3} if framework == "deepspeed" else {"zero": 1, "recompute": "selective"}
+        plan = Plan(**{name: value, **more}, dp=8)
         told = emit(plan, framework, model=model, system=system, batch=BATCH, sequence=SEQUENCE)
         assert any(f"{framework}: {name}: " in line for line in told.warnings) == noted

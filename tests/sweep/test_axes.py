@@ -80,6 +80,7 @@ BAD = [
     ("tp", np.array([True]), "expected numbers"),
     ("tpp", [1], "axis tpp: no such symbol; did you mean tp"),
     ("time", [1], "axis time: no such symbol"),
+    ("fp4_efficiency", [0.2, 0.4], "axis fp4_efficiency: cannot vary, expected fp8_efficiency"),
     ("memory_bandwidth", [-1e12], "found -1000000000000"),
     ("memory_bandwidth", [4.8], "between 1 GB/s"),
     ("memory_bandwidth", linear(0, 1e12, 5), "axis memory_bandwidth: found 0"),

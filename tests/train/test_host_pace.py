@@ -110,6 +110,33 @@ def test_bad_values_of_a_profile_are_one_line(tmp_path: Path, text: str, message
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "plan"),
+    [
+        ("host_wait", 1, {}),
+        ("gradient_sum_bytes", 6, {}),
+        ("owned_tensors", 5, {"zero": 1}),
+        ("gathered_tensors", 4, {"zero": 3}),
+        ("scatter_latency", 1e-11, {}),
+        ("exchange_overlap", 0.4, {}),
+    ],
+)
+def test_what_a_profile_states_counts_as_what_a_run_states(
+    tmp_path: Path, name: str, value: float, plan: dict[str, Any]
+) -> None:
+    """Symbols that only some structures have."""
+    path = tmp_path / "mine.toml"
+    path.write_text(f'name = "mine"\n[values]\n{name} = {value}\n', encoding="utf-8")
+
+    def run(**said: Any) -> sf.Run:
+        laid = sf.Plan(dp=8, ep=8, **plan)
+        return sf.training("qwen3-30b-a3b", "h100-sxm", laid, batch=64, sequence=512, **said)
+
+    told, stated, plain = run(stack=str(path)), run(**{name: value}), run()
+    assert told.structure == stated.structure != plain.structure
+    assert told.bound[name][0] == stated.bound[name][0] == value
+
+
 def test_measured_steps_of_small_work_are_met() -> None:
     """540 steps of Megatron-DeepSpeed; `benchmarks/calibration/host.py` fitted the profile to them."""
     run = step({}, stack="megatron-deepspeed")

@@ -41,6 +41,7 @@ from symperf.validation.training import express
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 
 def _scored(
@@ -264,6 +265,14 @@ def test_the_quantiles_of_the_calibration_by_hand() -> None:
         needs = [("a", 0.1)] * 90 + [("b", 0.5)] * 10
         assert intervals.pooled(needs, 0.5) == 0.1
         assert intervals.pooled(needs, 0.51) == 0.5
+
+
+def test_only_a_profile_with_kernels_of_its_own_can_be_without_them(tmp_path: Path) -> None:
+    with script("intervals") as intervals:
+        with pytest.raises(ValueError, match="no list of kernels"):
+            intervals.without("vllm-0.19", tmp_path)
+        assert Stack.load("vllm-0.24").reached
+        assert not Stack.load(intervals.without("vllm-0.24", tmp_path)).reached
 
 
 def test_what_the_file_of_intervals_says_by_hand() -> None:

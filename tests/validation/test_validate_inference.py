@@ -286,8 +286,9 @@ def test_lengths_that_spread_are_those_of_the_server() -> None:
     assert wide is not None
     assert value(case(**cells, length_spread="0.5")) == pytest.approx(wide[0].ttft_s)
     assert value(case(**cells, length_spread="0.5")) != pytest.approx(value(case(**cells)), rel=1e-3)
-    with pytest.raises(InputError, match="prompt_spread"):
-        value(case(**cells, length_spread="1.5"))
+    for bad in ({"length_spread": "1.5"}, {"length_spread": "0.5", "concurrency": "", "batch_size": "8"}):
+        with pytest.raises(InputError, match="length_spread"):
+            case(**cells | bad)
     said = filled(row(id="INFX-105", precision="", concurrency="16"))
     assert (said.text("length_spread"), said.text("precision")) == ("0.99", "fp8-block")
 

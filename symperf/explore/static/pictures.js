@@ -3,7 +3,7 @@ import { byId, el } from "./dom.js";
 
 const bars = new Map();
 
-// Notes what the bars of a view show: [{name, value, text, colour}], of `whole` where they are parts of it.
+// Notes what the bars of a view show: [{name, value, text, colour}].
 export function noteBars(id, title, rows) { bars.set(id, { title, rows }); }
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -17,7 +17,6 @@ from ...formulas.kernels import windows
 from ...formulas.language.symbols import (
     activation_bytes,
     compress_ratio,
-    gradient_bytes,
     head_dim,
     hidden_size,
     index_head_dim,
@@ -85,10 +84,9 @@ class CompressedAttention(SelectedKeys):
         layer, tokens = self.layer, self.shapes.tokens
         narrow, (columns, inner, groups) = q_lora_rank + head_dim, self.grouped
         path = self.path("group_output")
-        kinds = {"right": activation_bytes, "result": 2 * gradient_bytes}
         return [
             self.kernels.matmul(f"{path}/backward_input", tokens, inner, columns, groups),
-            self.kernels.matmul(f"{path}/backward_weight", inner, columns, tokens, groups, **kinds),
+            self.kernels.weight_gradient(f"{path}/backward_weight", tokens, inner, columns, groups),
             self.rotary("derotate/backward", self.width),
             self.recomputed(),
             self.core_backward(),

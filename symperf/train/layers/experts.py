@@ -266,16 +266,8 @@ class Experts:
 
     def weight_gradient(self, name: str, in_features: Any, out_features: Any) -> Op:
         """The gradients of the weights of every expert on the device."""
-        made = self.kernels.matmul(
-            self.path(f"{name}/backward_weight"),
-            in_features,
-            out_features,
-            self.rows,
-            self.held,
-            right=activation_bytes,
-            result=2 * sym.gradient_bytes,
-        )
-        return self.launched(made)
+        path = self.path(f"{name}/backward_weight")
+        return self.launched(self.kernels.weight_gradient(path, self.rows, in_features, out_features, self.held))
 
     def launched(self, op: Op) -> Op:
         """A product of all experts, with what the host does for each of them."""

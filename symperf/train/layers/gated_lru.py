@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from ...formulas.kernels import gated_lru as lru
 from ...formulas.language.symbols import (
     activation_bytes,
-    gradient_bytes,
     hidden_size,
     lru_width,
     num_attention_heads,
@@ -55,9 +54,7 @@ class GatedLru(Recurrent):
             self.layer.gated_backward(self.path("gate/backward"), self.elements),
             self.scan_backward(),
             self.gates("backward_input"),
-            self.kernels.matmul(
-                path, block, block, self.tokens, self.blocks, right=activation_bytes, result=2 * gradient_bytes
-            ),
+            self.kernels.weight_gradient(path, self.tokens, block, block, self.blocks),
             self.convolution_backward(),
             self.layer.column_backward(self.path("in"), hidden_size, self.projected),
         ]

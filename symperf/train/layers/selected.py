@@ -16,7 +16,6 @@ from ...formulas.kernels import sparse_selection as sparse
 from ...formulas.kernels import windows
 from ...formulas.language.symbols import (
     activation_bytes,
-    gradient_bytes,
     index_block_size,
     index_top_blocks,
     index_top_keys,
@@ -158,15 +157,7 @@ class SelectedLatents(SelectedKeys, LatentAttention):
         path = self.path(f"core/{name}")
         return in_sequence(
             self.kernels.matmul(f"{path}/backward_input", tokens, inner, columns, heads),
-            self.kernels.matmul(
-                f"{path}/backward_weight",
-                inner,
-                columns,
-                tokens,
-                heads,
-                right=activation_bytes,
-                result=2 * gradient_bytes,
-            ),
+            self.kernels.weight_gradient(f"{path}/backward_weight", tokens, inner, columns, heads),
         )
 
 

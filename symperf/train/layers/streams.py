@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...formulas.kernels import hyper_connections as hyper
-from ...formulas.language.symbols import activation_bytes, gradient_bytes, hidden_size, num_streams, statistic_bytes
+from ...formulas.language.symbols import activation_bytes, hidden_size, num_streams, statistic_bytes
 
 if TYPE_CHECKING:
     from ...operations.schedule import Op
@@ -69,11 +69,10 @@ def _mixture(blocks: Blocks, path: str, phase: str, columns: Any) -> Operations:
 
 def _mixture_backward(blocks: Blocks, path: str, columns: Any) -> Operations:
     rows, inner = blocks.shapes.stream_tokens, num_streams * hidden_size
-    kinds = {"right": statistic_bytes, "result": 2 * gradient_bytes}
     return [
         _moved(blocks, f"{path}/mixture/backward", hyper.stream_read_backward_bytes, 4 * num_streams),
         blocks.kernels.matmul(f"{path}/streams/backward_input", rows, inner, columns, right=statistic_bytes),
-        blocks.kernels.matmul(f"{path}/streams/backward_weight", columns, inner, rows, **kinds),
+        blocks.kernels.weight_gradient(f"{path}/streams/backward_weight", rows, columns, inner, right=statistic_bytes),
     ]
 
 

@@ -146,7 +146,7 @@ class _Pass:
 
     def _weights(self, path: str, rows: Any, sides: tuple[Any, Any], groups: Any) -> Op:
         """The gradient of a matrix of an adapter, added to the accumulated one."""
-        return self.kernels.matmul(path, *sides, rows, groups, right=activation_bytes, result=2 * gradient_bytes)
+        return self.kernels.weight_gradient(path, rows, *sides, groups)
 
     def _summed(self, path: str, phase: str, found: Adapted) -> Node | None:
         """What goes over the tensor-parallel group of what is between both matrices, or of its gradient.

@@ -89,7 +89,9 @@ class Exchanges:
         owners = sharding.owners(group.ranks, num_layers / pp)
         each = message / owners
         fill = Op(f"{path}/fill", broadcast_fill_time(each, group.inner, group.outer))
-        return Repeat(in_sequence(self.kernels.all_gather(path, each, group), fill), owners)
+        # a rank takes in the whole tensor, of which a gather would leave it its own part
+        whole = each * group.ranks / Max(1, less_one(group.ranks))
+        return Repeat(in_sequence(self.kernels.all_gather(path, whole, group), fill), owners)
 
     def in_pieces(self, collective: Collective, path: str, message: Any, group: Group) -> Node | None:
         """One collective for all parameters; or one a tensor, and each rank's piece of it copied by itself."""
