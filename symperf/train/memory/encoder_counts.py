@@ -17,6 +17,7 @@ from ...formulas.kernels import matmul
 from ...formulas.language.symbols import SYMBOLS, batch, micro_batch, sequence, tp, weight_bytes
 from ...formulas.memory import saved_activations as saved
 from ...models import counts
+from ...operations.reads import changed
 from ...plans.gradients import gradients_of
 from .device_counts import dealt_parameters
 from .saved_activations import layer_activations
@@ -44,9 +45,7 @@ def encoder_structure(structure: Structure, part: EncoderPart) -> Structure:
         "encoders": (),
         "adapted": (),
     }
-    return dataclasses.replace(
-        structure, architecture=part.architecture, attention="flash", sent=(), frozen=(), **other
-    )
+    return changed(structure, architecture=part.architecture, attention="flash", sent=(), frozen=(), **other)
 
 
 def in_sizes(value: Value, part: EncoderPart, read: EncoderInput | None = None) -> Value:
