@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from ..common.errors import InputError
 from ..common.extras import import_extra
 
 if TYPE_CHECKING:
@@ -101,9 +102,14 @@ def style() -> Iterator[Any]:
     """Matplotlib with these settings and no others, which it loses again.
 
     Raises:
-        InputError: matplotlib is not installed.
+        InputError: matplotlib is not installed, or refuses what the environment or the working folder sets.
     """
-    matplotlib = import_extra("matplotlib", "plot", "plot")
+    try:
+        matplotlib = import_extra("matplotlib", "plot", "plot")
+    except InputError:
+        raise
+    except ValueError as error:  # its file in the working folder, or MPLBACKEND, cannot be read
+        raise InputError(f"plot: matplotlib refuses its own settings: {error}") from None
     own = {name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith("backend")}
     own.pop("interactive", None)
     cycle = import_extra("cycler", "plot", "plot").cycler(color=CURVES)

@@ -92,3 +92,15 @@ def test_a_port_that_is_no_scheduler_runs_nothing(tmp_path: Path, port: int, mon
     assert (code, printed, errors.count("\n")) == (2, "", 1)
     assert "no scheduler at" in errors
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(("rc", "backend"), [(b"font.family: \xff\n", ""), (b"", "nonsense")])
+def test_settings_that_matplotlib_refuses_are_one_line(tmp_path: Path, rc: bytes, backend: str) -> None:
+    (tmp_path / "matplotlibrc").write_bytes(rc)
+    code = "import symperf.pictures.style as s\ntry:\n    with s.style(): pass\nexcept s.InputError as e: print(e)"
+    environment = os.environ | ({"MPLBACKEND": backend} if backend else {})
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("plot: matplotlib refuses its own settings: ")
+    assert "Traceback" not in done.stderr
