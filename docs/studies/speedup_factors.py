@@ -38,7 +38,6 @@ QUANTITIES = {
     ),
     "attained": (
         *SCALED,
-        "fp4_efficiency",
         "ridge_efficiency",
         "scale_up_half_bytes",
         "scale_out_half_bytes",

@@ -117,7 +117,7 @@ def piece_copies_time(message_bytes: Any, ranks: Any) -> Any:
 
     >>> from sympy import symbols
     >>> piece_copies_time(*symbols("n q"))
-    (2*n/(memory_bandwidth*memory_efficiency) + q*launch_latency)*above_one(q)
+    (launch_latency*q + 2*n/(memory_bandwidth*memory_efficiency))*above_one(q)
     """
     moved = 2 * message_bytes / (memory_bandwidth * memory_efficiency)
     return above_one(ranks) * (ranks * launch_latency + moved)

@@ -131,7 +131,7 @@ def test_a_command_is_measured_with_what_it_prints_and_a_failure_is_one(module: 
     found = measure([sys.executable, "-c", "print(sum(range(10**6)))"], str(tmp_path))
     assert found.output == "499999500000\n"
     assert 0 < found.cpu < 60
-    assert 10**6 < found.peak_bytes < 10**9
+    assert found.peak_bytes > 10**6  # at least what this process has had, which Linux counts as its child's
     with pytest.raises(subprocess.CalledProcessError) as caught:
         measure([sys.executable, "-c", "raise SystemExit('of no use')"], str(tmp_path))
     assert caught.value.stderr == "of no use\n"
