@@ -10,7 +10,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.explored import MODEL, SYSTEM, data, draw, of_command, run_or_refusal
+from support.explored import MODEL, SYSTEM, check_answer, data, draw, of_command, run_or_refusal
 from support.tools import tool
 
 import symperf as sf
@@ -77,10 +77,7 @@ def test_javascript_gives_the_numbers_and_the_refusals_of_python(tmp_path: Path)
         if run is None:
             continue
         answered += 1
-        assert found["time"] == pytest.approx(run.value("time"), rel=1e-12)
-        assert found["need"] == pytest.approx(run.needed_bytes, rel=1e-12)
-        assert found["joules"] == pytest.approx(run.energy().total, rel=1e-12)
-        assert found["dollars"] == pytest.approx(run.cost().dollars, rel=1e-12)
+        check_answer(found, run, "need")
         assert of_command(found["command"]).value("time") == run.value("time")
         assert compile(found["python"], "python", "exec")
         for name, share in run.shares().items():

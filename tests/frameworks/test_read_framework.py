@@ -393,11 +393,8 @@ def test_megatron_hides_transfers_of_interleaved_stages_unless_told_not_to(
     assert sf.read_framework(tmp_path / "run.txt", model=True).plan(32, devices=4)[0].overlap_pp == hidden
 
 
-def test_fused_sorting_of_tokens_adds_nothing_atomically(tmp_path: Path) -> None:
-    (tmp_path / "run.txt").write_text("--moe-permute-fusion\n", encoding="utf-8")
-    assert sf.read_framework(tmp_path / "run.txt", model=True).values == {"scatter_latency": 0.0}
-
-
-def test_transfers_of_experts_beside_another_micro_batch_are_read(tmp_path: Path) -> None:
-    (tmp_path / "run.txt").write_text("--overlap-moe-expert-parallel-comm\n", encoding="utf-8")
-    assert sf.read_framework(tmp_path / "run.txt", model=True).values == {"exchange_overlap": 0.37}
+def test_flags_of_experts_are_values(tmp_path: Path) -> None:
+    for told in ("--moe-permute-fusion scatter_latency 0", "--overlap-moe-expert-parallel-comm exchange_overlap 0.37"):
+        flag, name, value = told.split()
+        (tmp_path / "run.txt").write_text(f"{flag}\n", encoding="utf-8")
+        assert sf.read_framework(tmp_path / "run.txt", model=True).values == {name: float(value)}

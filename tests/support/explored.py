@@ -7,6 +7,8 @@ import shlex
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import symperf as sf
 from symperf.cli.infer import build_run
 from symperf.cli.parser import parse
@@ -87,3 +89,11 @@ def run_or_refusal(kind: dict[str, Any], asked: dict[str, Any]) -> tuple[FullRun
         return make_run(kind, asked), None
     except InputError as error:
         return None, str(error)
+
+
+def check_answer(found: dict[str, Any], run: FullRun, memory: str) -> None:
+    """What the page's program says of a run is what Python says; `memory` is its name of the bytes needed."""
+    assert found["time"] == pytest.approx(run.value("time"), rel=1e-12)
+    assert found[memory] == pytest.approx(run.needed_bytes, rel=1e-12)
+    assert found["joules"] == pytest.approx(run.energy().total, rel=1e-12)
+    assert found["dollars"] == pytest.approx(run.cost().dollars, rel=1e-12)
