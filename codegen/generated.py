@@ -10,6 +10,7 @@ import numpy as np
 
 from .bytecode import LoopInvariants, bytecode_machine
 from .compiling import load_function
+from .passes import inputs_along
 from .store import digest
 from .workers import boxes, run_boxes
 
@@ -73,14 +74,14 @@ class GeneratedNest:
         """What is computed before the loops: scalars, a table for each outer axis, and rows of the vector's length.
 
         Args:
-            columns: points by axis.
+            columns: points by input.
             scalars: the other inputs.
         """
         body, nest = self.body, self.body.nest
         values = self._invariants.run(bytecode_machine(self.store), columns, scalars)
         uniform = np.array([values[p] for p in body.scalars], dtype=np.float64)
         tables = [np.stack([values[p] for p in rows], axis=1).ravel() for rows in body.tables if rows]
-        shape = [len(columns[axis]) for axis in nest.vector]
+        shape = [len(columns[inputs_along(axis)[0]]) for axis in nest.vector]
         rows = np.empty((len(body.columns), *shape))
         for k, position in enumerate(body.columns):
             value, inside = values[position], self._invariants.depends[position] >> len(nest.outer)

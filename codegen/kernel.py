@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .builder import FREE
 from .bytecode import Bytecode, bytecode_machine
 from .evaluate import evaluate, outputs_at
 from .generated import GeneratedNest
-from .loop_nest import SCALAR_CALLS, WEIGHTS, LoopNest, choose_loop_nest, schedule
-from .passes import choose_order, fold, masks, prune, strength_reduce
+from .loop_nest import LoopNest, choose_loop_nest, schedule
+from .passes import choose_order, fold, inputs_along, prune, strength_reduce
 from .printers.numba import place_instructions, render
 from .reassociate import reassociate
 from .reduce import BestPoints
+from .tiers import best_tier, count_operations
 from .workers import boxes, default_threads, run_boxes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from .passes import Axis
     from .program import Program
     from .reduce import TopK
     from .store import Store
@@ -34,14 +35,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-LOADING = 0.7
-"""Seconds to load machine code that is there, with all that runs it; this and the next, on one core of two (2026)."""
-COMPILING, PER_INSTRUCTION = 1.5, 2.3e-3
-"""Seconds to make it: in any case, and for each instruction."""
-PER_POINT, PER_DISPATCH, PER_OPERATION = 4e-8, 1.1e-10, 0.9e-9
-"""Seconds of NumPy: to look at a point; its share of a block's calls, for each instruction; to compute a value."""
-COSTS = WEIGHTS | SCALAR_CALLS
-"""Of operations that are not as quick as a sum: a division counts as five."""
 LOADED = 20_000
 """Points up to which NumPy is as fast where machine code is loaded already."""
 TABLE_SIZE = 20_000
@@ -54,25 +47,12 @@ CONSTRAINTS = 254
 """At most so many: the reason of a point is a byte."""
 
 
-def best_tier(points: int, operations: float, instructions: int, cached: bool) -> str:
-    """The back end that answers first, "numpy" or "numba"; the run of machine code is little beside making it.
-
-    Args:
-        points: of the grid.
-        operations: values to compute in all: each at the points of the axes that it depends on.
-        instructions: of the program.
-        cached: whether the machine code is there already.
-    """
-    in_numpy = points * (PER_POINT + PER_DISPATCH * instructions) + PER_OPERATION * operations
-    return "numba" if in_numpy > (LOADING if cached else COMPILING + PER_INSTRUCTION * instructions) else "numpy"
-
-
 class GridKernel:
     """A program over every combination of the points of some axes.
 
     Args:
         program: the program.
-        axes: names of the inputs that vary, in the order in which results are indexed.
+        axes: the inputs that vary, in the order in which results are indexed; several that vary together are one axis.
         outputs: names of the outputs to return.
         constraints: names of outputs that are at least zero where a point is feasible. They are computed without
             reassociation, so that a value of exactly zero is one here too.
@@ -86,7 +66,7 @@ class GridKernel:
     def __init__(
         self,
         program: Program,
-        axes: Sequence[str],
+        axes: Sequence[Axis],
         outputs: Sequence[str],
         *,
         constraints: Sequence[str] = (),
@@ -109,8 +89,9 @@ class GridKernel:
     def _check(self) -> None:
         if not self.axes:
             raise ValueError("a kernel needs an axis at least")
-        if len(set(self.axes)) != len(self.axes):
-            raise ValueError(f"an axis is given twice: {', '.join(self.axes)}")
+        names = [name for axis in self.axes for name in inputs_along(axis)]
+        if len(set(names)) != len(names):
+            raise ValueError(f"an axis is given twice: {', '.join(names)}")
         unknown = [n for n in (*self.outputs, *self.constraints, *self._reads) if n not in self.program.outputs]
         if unknown:
             raise ValueError(f"the program has no output {', '.join(map(repr, unknown))}")
@@ -151,7 +132,7 @@ class GridKernel:
         """The program of the outputs that the points found show, as it was given."""
         return prune(self.program, self.outputs)
 
-    def choose_nest(self, sizes: Mapping[str, int]) -> LoopNest:
+    def choose_nest(self, sizes: Mapping[Axis, int]) -> LoopNest:
         """The loops of least estimated cost for axes of these sizes."""
         key = tuple(sizes.items())
         if key not in self._nests:
@@ -160,7 +141,7 @@ class GridKernel:
 
     def run(
         self,
-        axes: Mapping[str, Any],
+        axes: Mapping[Axis, Any],
         scalars: Mapping[str, float],
         *,
         threads: int | None = None,
@@ -171,7 +152,7 @@ class GridKernel:
         """Compute the grid.
 
         Args:
-            axes: points by axis.
+            axes: points by axis; of one with several inputs a row for each.
             scalars: the other inputs.
             threads: how many; by default one for each processor.
             tier: "numpy" or "numba"; by default what is likely to be faster.
@@ -187,7 +168,7 @@ class GridKernel:
             ValueError: an axis or scalar that is missing or not known, or an empty axis.
         """
         columns, values = self._read_inputs(axes, scalars)
-        sizes = {name: len(column) for name, column in columns.items()}
+        sizes = self._sizes(columns)
         nest = nest or self.choose_nest(sizes)
         points = prod(sizes.values())
         if tier == "numpy" or (tier is None and points <= LOADED):
@@ -198,17 +179,21 @@ class GridKernel:
         return self._run_on_numba(generated, columns, values, threads or default_threads(points))
 
     def _read_inputs(
-        self, axes: Mapping[str, Any], scalars: Mapping[str, float]
+        self, axes: Mapping[Axis, Any], scalars: Mapping[str, float]
     ) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Axes as float64 arrays in the caller's order, and the scalars that the program reads."""
+        """Points of the axes as float64 arrays by input, in the caller's order; the scalars that the program reads."""
         if set(axes) != set(self.axes):
-            raise ValueError(f"found axes {', '.join(axes)}; expected {', '.join(self.axes)}")
-        columns = {}
-        for name in self.axes:
-            column = np.ascontiguousarray(axes[name], dtype=np.float64)
-            if column.ndim != 1 or not column.size:
-                raise ValueError(f"axis {name}: expected one dimension and one point at least, found {column.shape}")
-            columns[name] = column
+            raise ValueError(f"found axes {', '.join(map(_label, axes))}; expected {', '.join(map(_label, self.axes))}")
+        columns: dict[str, Array] = {}
+        for axis in self.axes:
+            names, given = inputs_along(axis), axes[axis]
+            rows = [np.ascontiguousarray(row, dtype=np.float64) for row in ([given] if axis in names else given)]
+            if len(rows) != len(names) or any(
+                row.shape != rows[0].shape or row.ndim != 1 or not row.size for row in rows
+            ):
+                found = ", ".join(str(row.shape) for row in rows)
+                raise ValueError(f"axis {_label(axis)}: expected one dimension and one point at least, found {found}")
+            columns.update(zip(names, rows, strict=True))
         missing = [n for n in self.program.inputs if n not in columns and n not in scalars]
         needed = [n for n in missing if n in self.loop_program.inputs] or (missing if self.reduce is not None else [])
         if needed:
@@ -222,40 +207,29 @@ class GridKernel:
         signed = any(v < 0 for v in scalars.values()) or any(c.min() < 0 for c in columns.values())
         return self.loop_program if signed else self.loop_program_nonnegative
 
-    def _choose_tier(self, sizes: Mapping[str, int], generated: GeneratedNest) -> str:
+    def _sizes(self, columns: Mapping[str, Array]) -> dict[Axis, int]:
+        """Points by axis."""
+        return {axis: len(columns[inputs_along(axis)[0]]) for axis in self.axes}
+
+    def _choose_tier(self, sizes: Mapping[Axis, int], generated: GeneratedNest) -> str:
         if generated.has_run:
             return "numba"
         program = generated.body.program
-        cost = prod(sizes.values()), self._count_operations(program, sizes), len(program)
+        cost = prod(sizes.values()), count_operations(program, sizes), len(program)
         return best_tier(*cost, best_tier(*cost, True) == "numba" and generated.is_cached())
 
-    def _explain(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]:
+    def _explain(self, program: Program, sizes: Mapping[Axis, int]) -> dict[str, Any]:
         """The axes, and after each pass the instructions, and the operations a point of such a grid, by their cost."""
         points = prod(sizes.values())
         stages = self._stages[program is not self.loop_program]
-        counted = [[n, len(p), round(self._count_operations(p, sizes, COSTS) / points, 3)] for n, p in stages]
-        return {"axes": dict(sizes), "passes": counted}
+        counted = [[n, len(p), round(count_operations(p, sizes, weighted=True) / points, 3)] for n, p in stages]
+        return {"axes": {_label(axis): n for axis, n in sizes.items()}, "passes": counted}
 
-    @staticmethod
-    def _count_operations(
-        program: Program, sizes: Mapping[str, int], weights: Mapping[str, float] | None = None
-    ) -> float:
-        """The values to compute over a grid, if each is computed at the points that it depends on.
-
-        Args:
-            program: of the kernel.
-            sizes: points by axis.
-            weights: of operations that count as more or fewer than one.
-        """
-        axes = tuple(sizes)
-        volume = [prod(sizes[axis] for k, axis in enumerate(axes) if mask >> k & 1) for mask in range(1 << len(axes))]
-        pairs = zip(program.instructions, masks(program, axes), strict=True)
-        counted = ((operation, volume[mask]) for (operation, *_), mask in pairs if operation not in FREE)
-        return sum(n * (weights or {}).get(operation, 1) for operation, n in counted)
-
-    def _generate(self, program: Program, nest: LoopNest, sizes: Mapping[str, int], block: int | None) -> GeneratedNest:
+    def _generate(
+        self, program: Program, nest: LoopNest, sizes: Mapping[Axis, int], block: int | None
+    ) -> GeneratedNest:
         tabled = {axis for axis in nest.outer if sizes[axis] <= TABLE_SIZE}
-        if prod(sizes[axis] for axis in nest.vector) <= TABLE_SIZE:
+        if nest.outer and prod(sizes[axis] for axis in nest.vector) <= TABLE_SIZE:
             tabled.update(nest.vector)
         key = (nest, block, frozenset(tabled), program is self.loop_program_nonnegative)
         if key not in self._generated:
@@ -272,7 +246,7 @@ class GridKernel:
         threads: int,
     ) -> Any:
         nest = generated.body.nest
-        sizes = {name: len(column) for name, column in columns.items()}
+        sizes = self._sizes(columns)
         order = (*nest.outer, *nest.vector)
         steps = _strides(sizes, order if self.reduce is None else self.axes)
         offsets = np.zeros([sizes[axis] for axis in nest.vector], np.int64)
@@ -299,7 +273,7 @@ class GridKernel:
         return _add_reason(found, reason.reshape(shape).transpose(turn) if self.constraints else None)
 
     def _run_on_numpy(self, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Any:
-        sizes = {name: len(column) for name, column in columns.items()}
+        sizes = self._sizes(columns)
         order = choose_order(self.loop_program, sizes)
         shape = tuple(sizes.values())
         wanted = set(self.loop_program.outputs.values())
@@ -317,7 +291,7 @@ class GridKernel:
             cut = tuple(stop - start for start, stop in (part[axis] for axis in self.axes))
             given = dict(scalars)
             for k, axis in enumerate(self.axes):
-                given[axis] = _along(columns[axis][window[k]], k, len(cut))
+                given |= {name: _along(columns[name][window[k]], k, len(cut)) for name in inputs_along(axis)}
             by_position = evaluate(self.loop_program, given, wanted)
             values = {name: by_position[position] for name, position in self.loop_program.outputs.items()}
             reason = self._reason(values, cut)
@@ -351,9 +325,9 @@ class GridKernel:
         """The points found, from the states of all threads."""
         assert self.reduce is not None
         _, flat, _, counts = self.reduce.merge(states)
-        shape = tuple(len(columns[axis]) for axis in self.axes)
+        shape = tuple(self._sizes(columns).values())
         indices = dict(zip(self.axes, np.unravel_index(flat, shape), strict=True))
-        at = {name: columns[name][indices[name]] for name in self.axes}
+        at = {name: columns[name][indices[axis]] for axis in self.axes for name in inputs_along(axis)}
         feasible, *rejected = (int(n) for n in counts)
         return BestPoints(
             flat, indices, self._values_at({**scalars, **at}, len(flat)), feasible, dict(enumerate(rejected))
@@ -374,7 +348,11 @@ def _along(column: Array, dimension: int, dimensions: int) -> Array:
     return column.reshape([-1 if k == dimension else 1 for k in range(dimensions)])
 
 
-def _strides(sizes: Mapping[str, int], order: Sequence[str]) -> dict[str, int]:
+def _label(axis: Axis) -> str:
+    return " with ".join(inputs_along(axis))
+
+
+def _strides(sizes: Mapping[Axis, int], order: Sequence[Axis]) -> dict[Axis, int]:
     """How far apart neighbours along each axis are where `order` is the order of the axes."""
     return {axis: prod(sizes[other] for other in order[k + 1 :]) for k, axis in enumerate(order)}
 

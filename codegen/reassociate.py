@@ -16,6 +16,7 @@ from .passes import exact_cone, masks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from .passes import Axis
     from .program import Program
 
     Join = Callable[[int, int], int]
@@ -32,13 +33,13 @@ FAMILIES = {
 
 
 def reassociate(
-    program: Program, axes: Sequence[str], *, exact: Iterable[str] = (), nonnegative: bool = False
+    program: Program, axes: Sequence[Axis], *, exact: Iterable[str] = (), nonnegative: bool = False
 ) -> Program:
     """Combine operands that depend on fewer axes first.
 
     Args:
         program: the program, without lets (`prune` gives one).
-        axes: names of the inputs that loops run over; their order is of no importance.
+        axes: the inputs that loops run over; their order is of no importance.
         exact: outputs that must not change by a bit, such as those compared with zero. What a `ceil_div`, a `above_one`
             or a `at_least` reads is never changed.
         nonnegative: no input is below zero, so that a factor can be taken out of a maximum or minimum. That changes no

@@ -41,9 +41,9 @@ SAID = {
     """,
     "processors": "A grid of the same axes and {points} points, of which the best is kept.",
     "scattered": """
-        {points} points that share no axis, on one core: the time of the same step at each. The compiled
-        interpreter is machine code that serves every program, so that nothing is compiled for one; both find
-        the same.
+        {points} points that share no axis, on one core: the time of the same step at each. To a kernel they are
+        one axis along which several inputs vary. The compiled interpreter is machine code that serves every
+        program, so that nothing is compiled for one. All find the same.
     """,
     "spaces": """
         Every plan of the space, the best of them and why others do not run; in a process that searched the same

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..loop_nest import Placement
+    from ..passes import Axis
     from ..program import Program
     from ..reduce import TopK
 
@@ -129,7 +130,7 @@ class KernelBody:
 
 
 def place_instructions(
-    program: Program, nest: LoopNest, *, block: int | None = None, tabled: frozenset[str] = frozenset()
+    program: Program, nest: LoopNest, *, block: int | None = None, tabled: frozenset[Axis] = frozenset()
 ) -> KernelBody:
     """Give every instruction its place in the loops.
 
@@ -137,7 +138,7 @@ def place_instructions(
         program: the program, scheduled; its outputs are what the kernel computes.
         nest: its loops.
         block: points of a block, a multiple of `loop_nest.LANES`; by default what suits the number of rows.
-        tabled: outer axes, and the names of all vector axes or none: what depends on one of these outer axes alone,
+        tabled: outer axes, and all vector axes or none: what depends on one of these outer axes alone,
             or on the vector alone, is computed before and read from a table.
 
     Raises:
@@ -154,7 +155,7 @@ class _Placer:
     point has a row of the scratch array if another loop reads it, and else lives in a register.
     """
 
-    def __init__(self, program: Program, nest: LoopNest, tabled: frozenset[str]) -> None:
+    def __init__(self, program: Program, nest: LoopNest, tabled: frozenset[Axis]) -> None:
         self.program = program
         self.nest = nest
         self.depth = len(nest.outer)
@@ -178,7 +179,7 @@ class _Placer:
         )
         self.scalar_divisors = {divisor for _, divisor in self.divisions if not self.where[divisor].vector}
 
-    def _find_outside(self, tabled: frozenset[str]) -> list[int | None]:
+    def _find_outside(self, tabled: frozenset[Axis]) -> list[int | None]:
         """Per instruction -1 where its value is a scalar, k in a table of outer axis k, the depth in a column."""
         found: list[int | None] = []
         vector = tabled.issuperset(self.nest.vector)
