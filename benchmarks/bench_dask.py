@@ -2,7 +2,7 @@
 
 Run `python benchmarks/bench_dask.py [--points 4000000] [--repeat 3]` on a machine with two processors that nothing
 else uses: the process that writes the file is a third. Seconds are the least of several runs, after workers have
-computed once. `--smoke` compares the files of a small sweep and measures nothing. It needs `pip install 'symperf[dask,sweep]'`.
+computed once. `--smoke` compares the files of a small sweep and measures nothing. It needs the extras dask and sweep.
 """
 
 from __future__ import annotations
