@@ -141,7 +141,7 @@ class GridKernel:
 
     def run(
         self,
-        axes: Mapping[Axis, Any],
+        axes: Mapping[Any, Any],
         scalars: Mapping[str, float],
         *,
         threads: int | None = None,
@@ -179,7 +179,7 @@ class GridKernel:
         return self._run_on_numba(generated, columns, values, threads or default_threads(points))
 
     def _read_inputs(
-        self, axes: Mapping[Axis, Any], scalars: Mapping[str, float]
+        self, axes: Mapping[Any, Any], scalars: Mapping[str, float]
     ) -> tuple[dict[str, Array], dict[str, Any]]:
         """Points of the axes as float64 arrays by input, in the caller's order; the scalars that the program reads."""
         if set(axes) != set(self.axes):
