@@ -24,6 +24,7 @@ FIXED: Final[dict[str, tuple[Any, ...]]] = {
     "loss": ("unfused",),
     "compiled": (False,),
     "eager": (False,),
+    "eager_parts": (None,),
     "recompute_modules": (None,),
     "nvme": (None,),
     "optimizer_in_backward": (False,),

@@ -83,17 +83,19 @@ class Blocks:
     def norm(self, path: str, phase: str) -> Op:
         """A norm over the residual stream."""
         n = self.stream_elements
-        if not self.architecture.wide_stream:
+        if not self.architecture.wide_stream and not self.copied_norms:
             return self.norm_of(f"{path}/{phase}", n)
-        traffic = ew.wide_norm_bytes(n, activation_bytes, statistic_bytes)
+        count = ew.wide_norm_bytes if self.architecture.wide_stream else eager.copied_norm_bytes
+        traffic = count(n, activation_bytes, statistic_bytes)
         return self.kernels.stream(f"{path}/{phase}", traffic, n, FLOPS_PER_ELEMENT["norm"])
 
     def norm_backward(self, path: str) -> Op:
         """Gradients of a norm's input, gain and bias."""
         n = self.stream_elements
-        if not self.architecture.wide_stream:
+        if not self.architecture.wide_stream and not self.copied_norms:
             return self.norm_gradient_of(f"{path}/backward", n)
-        traffic = ew.wide_norm_backward_bytes(n, activation_bytes, statistic_bytes)
+        count = ew.wide_norm_backward_bytes if self.architecture.wide_stream else eager.copied_norm_backward_bytes
+        traffic = count(n, activation_bytes, statistic_bytes)
         return self.kernels.stream(f"{path}/backward", traffic, n, FLOPS_PER_ELEMENT["norm backward"])
 
     def mixture(self, path: str, phase: str) -> Op | None:
@@ -118,7 +120,12 @@ class Blocks:
     @property
     def eager_norms(self) -> bool:
         """Whether norms run operation by operation: PyTorch has one kernel for a layer norm."""
-        return self.structure.eager and self.architecture.norm == "rms_norm"
+        return "norms" in self.structure.eager and self.architecture.norm == "rms_norm"
+
+    @property
+    def copied_norms(self) -> bool:
+        """Whether norms of the stream read a copy of it in 32 bits."""
+        return "copies" in self.structure.eager and not self.eager_norms
 
     def norm_of(self, path: str, elements: Any) -> Op:
         """A norm over some elements."""
@@ -195,17 +202,19 @@ class Blocks:
     @property
     def gated_bytes(self) -> Any:
         """What counts the bytes of a gated activation."""
-        return eager.eager_gated_bytes if self.structure.eager else ew.gated_activation_bytes
+        return eager.eager_gated_bytes if "gated" in self.structure.eager else ew.gated_activation_bytes
 
     @property
     def gated_backward_bytes(self) -> Any:
         """What counts the bytes of its gradients."""
-        return eager.eager_gated_backward_bytes if self.structure.eager else ew.gated_activation_backward_bytes
+        return (
+            eager.eager_gated_backward_bytes if "gated" in self.structure.eager else ew.gated_activation_backward_bytes
+        )
 
     def rotary_of(self, path: str, elements: Any) -> Op:
         """Rotary positions of some elements of queries and keys, forward or backward."""
         traffic = ew.rotary_bytes(elements, activation_bytes)
-        if self.structure.eager:
+        if "rotary" in self.structure.eager:
             traffic = eager.eager_rotary_bytes(elements, activation_bytes, statistic_bytes)
         return self.kernels.stream(path, traffic, elements, FLOPS_PER_ELEMENT["rotary"])
 
