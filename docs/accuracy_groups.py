@@ -87,7 +87,7 @@ MISSING = {
     ),
     "MLPERF": (
         "on Blackwell five steps of 0.09 to 0.26 s on 72 to 512 devices (Llama 3.1 8B and LoRA, -10 to -47 %), in "
-        "which all that waits shows, are three fifths of it; their layouts are those of the submissions' configurations. "
+        "which all that waits shows, are three fifths of it; layouts are those of the submissions' configurations. "
         "LoRA on eight devices is 12 % too fast in round 5.0 and met in 5.1: the software became faster"
     ),
     "INTERNEVO memory": "pipelines: 10 to 19 GB that no tensor explains; the others are 2 to 15 % too low",
