@@ -25,6 +25,7 @@ FIXED: Final[dict[str, tuple[Any, ...]]] = {
     "compiled": (False,),
     "eager": (False,),
     "eager_parts": (None,),
+    "fp32_residual": (False,),
     "recompute_modules": (None,),
     "nvme": (None,),
     "optimizer_in_backward": (False,),
@@ -92,6 +93,7 @@ MEGATRON: Final = SoftwareLimits(
     | {
         "schedule": ("1f1b", "interleaved"),
         "loss": ("unfused", "fused"),
+        "fp32_residual": (False, True),
         "overlap_tp": (1.0,),
         "overlap_dp": SWITCH,
         "overlap_parameters": SWITCH,
@@ -113,6 +115,7 @@ BRIDGE: Final = SoftwareLimits(
         "cp_kind": ("ring",),
         "loss": ("unfused",),
         "vocab_multiple": (None,),
+        "fp32_residual": (False,),
         "zero": (0, 1),
         "zero_shards": (None,),
         "attention": ("flash",),

@@ -341,6 +341,11 @@ class PlanFields:
         choices=EAGER_PARTS,
         metavar="LIST",
     )
+    fp32_residual: bool = plan_field(
+        False,
+        "flag",
+        "the residual stream is in 32 bits (Megatron-LM's --fp32-residual-connection, torch.autocast)",
+    )
     vocab_multiple: int | None = plan_field(
         None,
         "count",

@@ -139,6 +139,7 @@ class Structure(HashOnce):
         stored: frozen weights of linear layers are stored in few bits, and widened before each product.
         loss: how it follows the head.
         compiled: chains of element-wise kernels are one.
+        fp32_residual: the plan has the residual stream in 32 bits.
         eager: what runs operation by operation, some of `EAGER_PARTS`.
     """
 
@@ -189,6 +190,7 @@ class Structure(HashOnce):
     stored: bool = False
     loss: Loss = "unfused"
     compiled: bool = False
+    fp32_residual: bool = False
     eager: tuple[str, ...] = ()
     counted: tuple[int, int] = (0, 0)
     chunks: tuple[tuple[tuple[int, ...], ...], ...] = ()
@@ -200,6 +202,11 @@ class Structure(HashOnce):
     def told_apart(self) -> bool:
         """Whether stages are priced and measured one by one: they have other kinds of layers, or not as many."""
         return bool(self.segments) or self.stages != "even" or any(self.counted)
+
+    @property
+    def wide_stream(self) -> bool:
+        """Whether the residual stream is in 32 bits."""
+        return self.fp32_residual or self.architecture.wide_stream
 
     @property
     def shards_gradients(self) -> bool:

@@ -141,6 +141,7 @@ def structure_of(
         stored=plan.base_precision is not None,
         loss=plan.loss,  # type: ignore[arg-type]
         compiled=plan.compiled,
+        fp32_residual=plan.fp32_residual,
         eager=plan.parts_alone,
     )
 

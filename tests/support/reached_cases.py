@@ -57,6 +57,7 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("phi-2", "a100-80gb-sxm", {"lora_rank": 8}),
     ("phi-2", "a100-80gb-sxm", {"loss": "fused-linear"}),
     ("llama-2-7b", "h100-sxm", {"compiled": True}),
+    ("llama-2-7b", "h100-sxm", {"compiled": True, "fp32_residual": True}),
     ("llama-2-7b", "h100-sxm", {"eager": True}),
     ("llama-2-7b", "h100-sxm", {"eager_parts": "copies", "loss_metric_bytes": 16.0}),
     ("phi-2", "h100-sxm", {"loss": "cut"}),
