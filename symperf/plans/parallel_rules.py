@@ -28,6 +28,11 @@ PARALLEL_RULES = (
         "pp: {pp} stages, but {model} has {num_layers} layers",
     ),
     Rule(
+        "more_stages_than_layers_and_ends",
+        "uneven == 0 or counted == 0 or pp * vpp <= num_layers + counted",
+        "pp x vpp: {stages} stages, but {model} has {num_layers} layers{ends_counted}",
+    ),
+    Rule(
         "layout_has_other_layers",
         "layout_stages == 0 or layout_layers == num_layers",
         "layout: has {layout_layers} layers (t), but {model} has {num_layers}",
