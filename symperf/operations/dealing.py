@@ -197,6 +197,10 @@ class Dealing:
             return ends[0 if turn == 0 else 1]
         return (self.on_stage(count, number) - sum(ends)) / (shape[1] - 2)
 
+    def in_flight(self, micro_batches: Any) -> Any:
+        """Micro-batches whose activations interleaved device i holds, in units of all its layers."""
+        return each.interleaved_stage_in_flight(micro_batches, pp, vpp, stage_number)
+
     def rounds(self, number: Any) -> list[Round]:
         """The ways from a chunk of a device to its next one that may take longer than p passes of its own.
 

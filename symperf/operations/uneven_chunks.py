@@ -1,8 +1,9 @@
 """Layers spread as evenly as whole layers are over the virtual stages of interleaved devices.
 
-Of D dealt layers and p v virtual stages the first D mod p v, in the order of the model, have one more than the others
-(torchtitan deals so where layers do not divide: `generate_llm_fqn_per_model_part`). Virtual stage k is on device k mod p,
-so that of a device the first chunks are the longer ones, and devices differ by one layer at most.
+Of D dealt layers and p v virtual stages the first D mod p v, in the order of the model, have one more than the others,
+as torchtitan deals them (distributed/pipeline_parallel.py, generate_llm_fqn_per_model_part), also where embedding and
+head count as layers. Virtual stage k is on device k mod p, so that of a device the first chunks are the longer ones, and
+devices differ by one layer at most.
 """
 
 from __future__ import annotations
@@ -50,6 +51,12 @@ class UnevenChunks(Dealing):
         start = self._up_to(sympy.Integer(place)) - (self.counted[0] if place else 0)
         until = self._up_to(sympy.Integer(place + 1)) - self.counted[0] - (self.counted[1] if place == last else 0)
         return self._between(count, start, until)
+
+    def in_flight(self, micro_batches: Any) -> Any:
+        """Micro-batches whose activations interleaved device i holds, in units of all its layers."""
+        sizes = self.fewest, self.longer_of_device
+        held = each.uneven_chunks_in_flight(micro_batches, pp, vpp, *sizes, stage_number)
+        return held / each.uneven_stage_layers(self.dealt, pp, stage_number)
 
     def rounds(self, number: Any) -> list[Round]:
         """The ways from a chunk of a device to its next one: but for the first all are at most p passes of its own."""

@@ -146,11 +146,15 @@ def _grow(
     Without `values` no choices go together, and rows are only counted.
     """
     layers = question.base.model.sizes["num_layers"]
-    spared = form.uneven or (form.counted and "none" in question.candidates["account_for"])  # where pp divides layers
+    dealt = layers + form.counted
+    # Where pp divides what is dealt stages are even, and where it divides the layers no end need be counted.
+    even = form.uneven and False in question.candidates["uneven_stages"]
+    plain = form.counted and "none" in question.candidates["account_for"]
     start = [
         layout
         for layout in layouts(question)
-        if (layout[2] > 1) is form.parts and not (spared and layers % layout[1] == 0)
+        if (layout[2] > 1) is form.parts
+        and not ((even and dealt % layout[1] == 0) or (plain and layers % layout[1] == 0))
     ]
     axes = {name: list(question.candidates[name]) for name in question.columns if name not in (*LAYOUT, "expert_tp")}
     axes["vpp"] = [vpp for vpp in axes["vpp"] if (vpp > 1) is form.interleaved]

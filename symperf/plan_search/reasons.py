@@ -30,7 +30,7 @@ REMEDIES: Remedies = {
     "batch_is_not_divisible": (("dp", "micro_batch"), "a --batch that more products of dp and micro_batch divide"),
     "stages_do_not_divide_layers": (
         ("pp", "vpp", "uneven_stages"),
-        "stages that differ by a layer (uneven_stages), or given ends (--require first-stage-layers=N and the last's)",
+        "stages that differ by a layer (virtual ones: --require uneven-stages=true), or first and last ones that are given",
     ),
     "interleaved_micro_batches_not_divisible_by_pp": (
         ("schedule", "pp", "dp", "micro_batch"),
@@ -68,6 +68,11 @@ REMEDIES: Remedies = {
         "ep x expert_tp that divides tp x cp; with rank_order tp-cp-dp-pp, which is searched too, they need not",
     ),
     "more_stages_than_layers": (("pp", "uneven_stages"), "a pp up to the number of layers"),
+    "more_stages_than_layers_and_ends": (
+        ("pp", "vpp", "uneven_stages"),
+        "pp x vpp up to the number of layers and of ends that account_for counts",
+    ),
+    "chunks_without_layers": (("pp", "vpp", "uneven_stages"), "fewer virtual stages, as in --max-vpp"),
     "rank_order_changes_nothing": (
         ("rank_order",),
         "none needed: the plan is the same with tp-cp-dp-pp, which is searched",

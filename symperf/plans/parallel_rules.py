@@ -33,6 +33,12 @@ PARALLEL_RULES = (
         "pp x vpp: {stages} stages, but {model} has {num_layers} layers{ends_counted}",
     ),
     Rule(
+        "chunks_without_layers",
+        "uneven == 0 or given_stages == 1 or layout_stages > 0 or pp * (vpp - 1) < num_layers + counted",
+        "vpp: {vpp} x pp = {pp} virtual stages leave devices without a layer in their last one, as {model} has "
+        "{num_layers} layers{ends_counted}",
+    ),
+    Rule(
         "layout_has_other_layers",
         "layout_stages == 0 or layout_layers == num_layers",
         "layout: has {layout_layers} layers (t), but {model} has {num_layers}",

@@ -132,6 +132,7 @@ def every(of: Problem, *, duplicates: bool = False) -> Iterator[dict[str, Any]]:
     ends = [n for n, more in ENDS.items() if not more or any(layers % p and (layers + more) % p == 0 for p in stages)]
     whole = {**WHOLE, "attention": ["eager", "flash"] if dropout else ["flash"], "account_for": ends} | of.menu
     turns = {each for name in {"none", *ends, *whole["account_for"]} for each in divisors(layers + ENDS[name])}
+    turns |= set(range(1, layers // 2 + 1)) if whole["uneven_stages"] == [True] else set()
     degrees = {"micro_batch": divisors(of.batch), "vpp": sorted(turns)}
     degrees["ep"] = divisors(int(sizes["num_experts"])) if "num_experts" in sizes else [1]
     layouts = {name: divisors(of.devices) for name in ("tp", "pp", "cp", "dp")}
@@ -147,7 +148,8 @@ def every(of: Problem, *, duplicates: bool = False) -> Iterator[dict[str, Any]]:
             continue
         if fields["cp"] == 1 and fields["cp_kind"] != whole["cp_kind"][0]:
             continue
-        if fields["uneven_stages"] and (fields["vpp"] > 1 or layers % fields["pp"] == 0):
+        stages_even = (layers + ENDS[fields["account_for"]]) % fields["pp"] == 0
+        if fields["uneven_stages"] and False in whole["uneven_stages"] and (fields["vpp"] > 1 or stages_even):
             continue
         same = fields["vpp"] == 1 or layers % fields["pp"] == 0  # stages are as good without ends among the layers
         if fields["account_for"] != "none" and same and "none" in whole["account_for"]:

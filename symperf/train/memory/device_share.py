@@ -265,5 +265,5 @@ def stage_in_flight(structure: Structure) -> Any:
     if structure.schedule == "1f1b":
         return each.one_f_one_b_stage_in_flight(count, pp, stage_number)
     if structure.schedule == "interleaved":
-        return each.interleaved_stage_in_flight(count, pp, vpp, stage_number)
+        return dealing_of(structure).in_flight(count)
     return in_flight(structure)
