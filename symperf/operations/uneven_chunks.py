@@ -2,7 +2,7 @@
 
 Of D dealt layers and p v virtual stages the first D mod p v, in the order of the model, have one more than the others,
 as torchtitan deals them (distributed/pipeline_parallel.py, generate_llm_fqn_per_model_part), also where embedding and
-head count as layers. Virtual stage k is on device k mod p, so that of a device the first chunks are the longer ones, and
+head count as layers. Virtual stage k is on device k mod p, so that a device's first chunks are the longer ones, and
 devices differ by one layer at most.
 """
 

@@ -30,7 +30,7 @@ REMEDIES: Remedies = {
     "batch_is_not_divisible": (("dp", "micro_batch"), "a --batch that more products of dp and micro_batch divide"),
     "stages_do_not_divide_layers": (
         ("pp", "vpp", "uneven_stages"),
-        "stages that differ by a layer (virtual ones: --require uneven-stages=true), or first and last ones that are given",
+        "stages that differ by a layer (virtual ones: --require uneven-stages=true), or given first and last ones",
     ),
     "interleaved_micro_batches_not_divisible_by_pp": (
         ("schedule", "pp", "dp", "micro_batch"),
