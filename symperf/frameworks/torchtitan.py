@@ -56,6 +56,7 @@ REFUSED: Final = {
     "fault_tolerance.semi_sync_method": "steps that are synchronised now and then are not modelled",
     "parallelism.pipeline_parallel_split_points": "stages are read by their number of layers",
     "parallelism.module_fqns_per_model_part": "stages are read by their number of layers",
+    "parallelism.pipeline_parallel_module_fqns_per_model_part": "stages are read by their number of layers",
     "parallelism.pipeline_parallel_schedule_csv": "a schedule of your own is not modelled",
     "parallelism.expert_parallel_comm_backend": "exchanges by another backend are those of a profile (--stack)",
     "float8.force_recompute_fp8_weight_in_bwd": "weights that are cast again are not modelled",
@@ -130,8 +131,8 @@ def _stages(keys: Keys) -> tuple[dict[str, Any], dict[str, int]]:
         keys.take(f"parallelism.pipeline_parallel_{end}_stage_less_layers", int, least=0) for end in ("first", "last")
     ]
     found: dict[str, Any] = {"pp": pp, "schedule": (schedule or "1f1b") if pp > 1 else None}
-    deal = {"each": each, "first": fewer[0], "last": fewer[1]}
-    return found, {name: value for name, value in deal.items() if value is not None}
+    first, last = (1 if less is None else less for less in fewer)
+    return found, {"first": first, "last": last} | ({} if each is None else {"each": each})
 
 
 def _sharding(keys: Keys, cp: int) -> tuple[dict[str, Any], int]:
