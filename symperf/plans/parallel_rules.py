@@ -24,7 +24,7 @@ PARALLEL_RULES = (
     ),
     Rule(
         "more_stages_than_layers",
-        "uneven == 0 or pp <= num_layers",
+        "uneven == 0 or counted > 0 or layout_stages > 0 or pp <= num_layers",
         "pp: {pp} stages, but {model} has {num_layers} layers",
     ),
     Rule(

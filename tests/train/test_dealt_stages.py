@@ -196,3 +196,22 @@ def test_a_sweep_over_chunks_has_the_values_of_single_runs() -> None:
             single = run.bind(pp=pp, vpp=vpp)
             for name in ("time", "memory"):
                 assert float(swept[name].sel(pp=pp, vpp=vpp)) == pytest.approx(single.value(name), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"pp": 29, "account_for": "both"},
+        {"pp": 28, "account_for": "both", "uneven_stages": True},
+        {"pp": 29, "layout": "E|(t|)*27L"},
+    ],
+    ids=str,
+)
+def test_a_stage_may_hold_an_end_alone(plan: dict[str, Any]) -> None:
+    """Of a model with layers of two kinds: none of either is on such a stage."""
+    found = make("deepseek-v2-lite", plan)
+    rows = found.stage_memory()
+    assert rows[-1]["layers"] == 0
+    assert sum(row["layers"] for row in rows) == 27
+    assert found.value("memory") == pytest.approx(max(row["total"] for row in rows), rel=1e-12)
+    assert found.value("time") > 0
