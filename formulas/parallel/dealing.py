@@ -45,8 +45,7 @@ def leading_layers(layers_in_front: Any, layers_before: Any, held_layers: Any) -
 def following_layers(layers_in_front: Any, layers_before: Any, held_layers: Any) -> Any:
     """Of all layers but the first l_f, those on a stage of l_h layers behind l_b: max(l_h - max(l_f - l_b, 0), 0).
 
-    Assumes: as `leading_layers`, of which it is the rest; a stage may be empty, so both sides of the difference have one
-    more.
+    Assumes: as `leading_layers`, of which it is the rest. A stage may be empty: both terms are written with 1 more.
 
     Source: derivation: l_h layers without those of (0, l_f].
 
