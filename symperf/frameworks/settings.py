@@ -28,8 +28,8 @@ class FrameworkSettings:
         accumulation: micro-batches of a replica, if it says.
         sequence: tokens in a sequence, if it says.
         devices: in all, if it says.
-        deal: how a pipeline's layers are dealt: `each` stage's, and how many the `first` and the `last` have less;
-            empty where fields say it.
+        deal: how a pipeline's layers are dealt: `each` stage's, how many the `first` and the `last` have less, and
+            of `every` how many one is computed again; empty where fields say it.
         copies: of the sharded state, where it is not one.
         stack: the profile of a training software that is nearest.
         flags: what `symperf train` has flags for beside the plan's, by name.
@@ -68,6 +68,8 @@ class FrameworkSettings:
         """
         names = {name: value for name, value in over.items() if name not in ("devices", "batch")}
         fields = {**self.fields, **self._dealt(layers), **names}
+        if "every" in self.deal and "recompute" not in names:
+            fields |= self._recomputed(layers, self.deal["every"], fields.get("pp") or 1)
         batch, devices = over.get("batch", self.batch), over.get("devices", self.devices)
         replica = math.prod(fields.get(name) or 1 for name in ("tp", "pp", "cp"))
         micro_batch = fields.get("micro_batch") or 1
@@ -128,6 +130,13 @@ class FrameworkSettings:
         held[0], held[-1] = held[0] - first, held[-1] - last
         letters = ["t" * count for count in held]
         return {"vpp": vpp, "layout": spell(["E" + letters[0], *letters[1:-1], letters[-1] + "L"])}
+
+    def _recomputed(self, layers: int | None, every: int, pp: int) -> dict[str, Any]:
+        """Which layers of a stage are computed again, where one in so many is."""
+        if layers is None:
+            raise InputError(f"{self.label}: one of {every} layers is computed again, of how many a model says")
+        again = layers // pp // every
+        return {"recompute_layers": again} if again else {"recompute": "none"}
 
     def _replicas(self, dp: int | None, devices: int | None, replica: int, batch: int | None, micro_batch: int) -> int:
         if devices is not None:

@@ -89,6 +89,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> Framewor
     fields |= {"compiled": compiled, "loss": "fused" if compiled and "loss" in joined else "unfused"}
     sharding, copies = _sharding(keys, cp)
     fields |= sharding | _layers(keys) | _numbers(keys)
+    every = fields.pop("every", 1)
+    deal |= {"every": every} if every > 1 else {}
     batch, accumulation = _batch(keys, fields)
     sequence = keys.count("training.seq_len") or 2048
     model = _model(keys)
@@ -180,12 +182,13 @@ def _layers(keys: Keys) -> dict[str, Any]:
     kept = {"offload": "optimizer,weights" if keys.flag("training.enable_cpu_offload") else None}
     if mode in (None, "selective") and option == "op":
         return kept | {"recompute": "selective", "recompute_modules": "op"}
-    if mode not in ("full", "none"):
-        raise InputError(
-            f"{keys.label}: activation_checkpoint.mode: found {mode or 'none, which is selective'} ({option or 2}), "
-            "expected full or none, or selective by op: layers by turns are not modelled; --ignore-key "
-            "activation_checkpoint.mode --recompute none, selective or full says what to take"
-        )
+    if mode in (None, "selective"):
+        option = "2" if option is None else str(option)
+        if not option.isdecimal():
+            keys.fail("activation_checkpoint.selective_ac_option", "op, or of how many layers one is computed again")
+        return kept | {"recompute": "full", "every": max(int(option), 1)}
+    if mode == "memory_budget":
+        keys.fail("activation_checkpoint.mode", "full, none or selective: what a compiler chooses is not modelled")
     return kept | {"recompute": mode}
 
 

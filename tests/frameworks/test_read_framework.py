@@ -433,3 +433,25 @@ def test_stages_are_dealt_as_torchtitan_deals_them(
     plan, _ = settings.plan(layers, devices=8)
     usual = {name: getattr(sf.Plan(), name) for name in DEALT}
     assert {name: getattr(plan, name) for name in DEALT} == {**usual, **wanted}
+
+
+@pytest.mark.parametrize(
+    ("option", "over", "wanted"),
+    [
+        (None, {}, ("full", 16)),
+        ("3", {}, ("full", 10)),
+        ("1", {}, ("full", None)),
+        ("64", {}, ("none", None)),
+        ("op", {}, ("selective", None)),
+        (None, {"recompute": "none"}, ("none", None)),
+    ],
+    ids=str,
+)
+def test_torchtitan_computes_one_layer_of_several_again(
+    tmp_path: Path, option: str | None, over: dict[str, Any], wanted: tuple[str, int | None]
+) -> None:
+    """By default every second one of a model's 32."""
+    line = "" if option is None else f'selective_ac_option = "{option}"\n'
+    (tmp_path / "a.toml").write_text(f'[activation_checkpoint]\nmode = "selective"\n{line}', encoding="utf-8")
+    plan, _ = sf.read_framework(tmp_path / "a.toml").plan(32, devices=8, **over)
+    assert (plan.recompute, plan.recompute_layers) == wanted
