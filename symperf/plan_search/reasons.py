@@ -78,6 +78,10 @@ REMEDIES: Remedies = {
         "none needed: the plan is the same with tp-cp-dp-pp, which is searched",
     ),
     "nothing_to_shard": (("zero", "dp", "cp"), "none needed: the plan is the same with zero = 0, which is searched"),
+    "one_stage_has_no_schedule": (
+        ("schedule", "pp"),
+        "none needed: with pp = 1 the plan is the same with 1f1b, which is searched",
+    ),
     "no_network": (("tp", "pp", "dp"), "a system that describes one (scale_up_bandwidth)"),
     "no_scale_out_network": (("tp", "pp", "dp"), "a system that describes one (scale_out_bandwidth), or fewer devices"),
 }
@@ -85,6 +89,7 @@ REMEDIES: Remedies = {
 SAME = {
     "rank_order_changes_nothing": "another order of ranks that moves no group to another tier of the network",
     "nothing_to_shard": "ZeRO where no device holds the same parameters",
+    "one_stage_has_no_schedule": "another schedule of one stage than 1f1b",
 }
 """What reasons say that are no rule's."""
 

@@ -168,6 +168,12 @@ def shards_nothing(of: Problem, fields: dict[str, Any]) -> bool:
     return bool(fields["zero"] and copies == 1 and fields["schedule"] != "dualpipe" and 0 in zeros)
 
 
+def schedules_nothing(of: Problem, fields: dict[str, Any]) -> bool:
+    """Whether a single stage has a schedule of its own, where 1F1B is tried too."""
+    others = fields["schedule"] in ("gpipe", "zero-bubble", "zb-h2", "zero-bubble-2p")
+    return fields["pp"] == 1 and others and "1f1b" in of.menu.get("schedule", WHOLE["schedule"])
+
+
 def moves_nothing(of: Problem, fields: dict[str, Any]) -> bool:
     """Whether pipelines lie inside replicas where every group stays in its tier, as with the usual order."""
     if fields["rank_order"] == "tp-cp-dp-pp" or "tp-cp-dp-pp" not in of.menu.get("rank_order", WHOLE["rank_order"]):
@@ -191,7 +197,7 @@ def tried(of: Problem) -> Tried:
     considered = legal = 0
     for fields in every(of):
         considered += 1
-        if shards_nothing(of, fields) or moves_nothing(of, fields):
+        if shards_nothing(of, fields) or moves_nothing(of, fields) or schedules_nothing(of, fields):
             continue
         try:
             run = of.run(**fields)
