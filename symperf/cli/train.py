@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     write_timeline(options, lambda: _timeline(answer))
     write_plot(options, lambda: _picture(answer))
     told = None if documents is None else DocumentAnswers(answer, documents)
-    print_run(answer, report, options, beside={"documents": told, "from": settings, **told_of(step)})
+    print_run(answer, report, options, above=told_of(step), beside={"documents": told, "from": settings})
     show_bars(options, lambda: bars.of_run(answer))
     return 0
 

@@ -219,8 +219,8 @@ def _layout(keys: Keys, layout: str, pp: int) -> dict[str, Any]:
         return {"vpp": vpp, "layout": layout}
     if len(set(stages)) == 1:
         return {"vpp": vpp}
-    if vpp == 1 and stages == sorted(stages, reverse=True) and most - min(stages) == 1:
-        return {"vpp": 1, "uneven_stages": True}
+    if stages == sorted(stages, reverse=True) and most - min(stages) == 1:
+        return {"vpp": vpp, "uneven_stages": True}
     if vpp == 1 and pp > 1 and len(set(stages[1:-1])) <= 1:
         return {"vpp": 1, "first_stage_layers": stages[0], "last_stage_layers": stages[-1]}
     return {"vpp": vpp, "layout": layout}

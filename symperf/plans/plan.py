@@ -105,10 +105,9 @@ class Plan(PlanFields):
             inner = (layers - self.first_stage_layers - self.last_stage_layers) // max(self.pp - 2, 1)
             devices = [self.first_stage_layers, *[inner] * (self.pp - 2), self.last_stage_layers]
             held = [devices[at % self.pp] // self.vpp for at in range(count)]
-        elif self.uneven_stages:
-            held = [layers // count + (at < layers % count) for at in range(count)]
         else:
-            held = [(layers + embedding + loss) // count] * count
+            dealt = layers + embedding + loss
+            held = [dealt // count + (at < dealt % count) for at in range(count)]
             held[0] -= embedding
             held[-1] -= loss
         letters = ["t" * each for each in held]

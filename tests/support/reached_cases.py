@@ -98,6 +98,7 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama-2-7b", "h100-sxm", {"pp": 4, "schedule": "dualpipe", "uneven_stages": True}),
     ("llama-2-7b", "h100-sxm", {"pp": 4, "schedule": "dualpipe"}),
     ("llama-2-7b", "h100-sxm", {"pp": 5, "schedule": "zero-bubble", "uneven_stages": True}),
+    ("llama-2-7b", "h100-sxm", {"pp": 4, "vpp": 3, "uneven_stages": True}),
     ("llama-2-7b", "h100-sxm", {"pp": 5, "schedule": "zb-h2", "uneven_stages": True}),
     ("llama-2-7b", "h100-sxm", {"pp": 2, "vpp": 17, "account_for": "both", "overlap_pp": 0.5}),
     ("llama-2-7b", "h100-sxm", {"pp": 4, "overlap_pp": 0.5}),
