@@ -32,7 +32,7 @@ FINER = 20
 
 
 class BoundedNest(GeneratedNest):
-    """A nest whose innermost loop is three: the constraints, a bound, and what is reduced.
+    """A nest whose innermost loop is three: the constraints (and where the bound is none), the bound, what is reduced.
 
     Args:
         found: the bound.
@@ -59,7 +59,7 @@ class BoundedNest(GeneratedNest):
         program = found.bounded.program
         name = BOUND + top.output
         guards = [GUARD] if GUARD in program.outputs else []
-        parts = [list(dict.fromkeys(constraints)), [name, *guards], [top.output]]
+        parts = [[*dict.fromkeys(constraints), *guards], [name], [top.output]]
         body = place_instructions(program, found.choice.nest, block=block, tabled=tabled, parts=parts)
         often = {"trial": TRIAL, "most": int(TRIAL * found.choice.most), "pause": PAUSE}
         text = render(body, [top.output], constraints, top, {"bound": name, "guards": guards, **often})
