@@ -13,34 +13,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .bounded_nest import BoundedNest
 from .bytecode import Bytecode, bytecode_machine
-from .evaluate import evaluate, outputs_at
+from .choose_bound import find_ranges, load_or_choose
+from .evaluate import outputs_at
 from .generated import GeneratedNest
-from .loop_nest import LoopNest, choose_loop_nest, schedule
-from .passes import choose_order, fold, inputs_along, prune, strength_reduce
+from .loop_nest import BLOCKS, LoopNest, choose_loop_nest, schedule
+from .numpy_grid import add_reason, run_on_numpy
+from .passes import axis_sizes, fold, inputs_along, prune, strength_reduce
 from .printers.numba import place_instructions, render
 from .reassociate import reassociate
 from .reduce import BestPoints
 from .tiers import best_tier, count_operations
-from .workers import boxes, default_threads, run_boxes
+from .workers import default_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from .choose_bound import Chosen
     from .passes import Axis
     from .program import Program
     from .reduce import TopK
     from .store import Store
-    from .workers import Box
 
     Array = np.ndarray[Any, Any]
 
 LOADED = 20_000
 """Points up to which NumPy is as fast where machine code is loaded already."""
+BOUNDED = 20_000_000
+"""Points from which a bound is chosen, and machine code made that has one; where that is there, fewer have it too."""
 TABLE_SIZE = 20_000
 """Points of an axis, or of the vector, up to which what depends on it alone is computed before all loops."""
-NUMPY_BLOCK = 1 << 15
-"""Points that NumPy computes at once: their intermediate values stay in a cache."""
 FEW = 4096
 """Points found up to which machine code for all programs computes what is shown of them."""
 CONSTRAINTS = 254
@@ -83,6 +86,7 @@ class GridKernel:
         self._check()
         self._nests: dict[Any, LoopNest] = {}
         self._generated: dict[Any, GeneratedNest] = {}
+        self._bounds: dict[Any, Chosen | None] = {}
         self._point_code: Bytecode | None = None
         self._stages: dict[bool, list[tuple[str, Program]]] = {}
 
@@ -148,6 +152,7 @@ class GridKernel:
         tier: str | None = None,
         nest: LoopNest | None = None,
         block: int | None = None,
+        bound: bool | None = None,
     ) -> Any:
         """Compute the grid.
 
@@ -158,6 +163,8 @@ class GridKernel:
             tier: "numpy" or "numba"; by default what is likely to be faster.
             nest: the loops; by default those of least estimated cost.
             block: points of the vector computed together.
+            bound: whether points are ruled out by a bound of what is reduced, which changes no answer; by default
+                where that pays.
 
         Returns:
             With a reduction `reduce.BestPoints`. Without one a dictionary with an array for each output, a dimension
@@ -168,12 +175,16 @@ class GridKernel:
             ValueError: an axis or scalar that is missing or not known, or an empty axis.
         """
         columns, values = self._read_inputs(axes, scalars)
-        sizes = self._sizes(columns)
+        sizes = axis_sizes(columns, self.axes)
+        turns = nest is None
         nest = nest or self.choose_nest(sizes)
         points = prod(sizes.values())
         if tier == "numpy" or (tier is None and points <= LOADED):
             return self._run_on_numpy(columns, values)
-        generated = self._generate(self._choose_program(columns, values), nest, sizes, block)
+        program = self._choose_program(columns, values)
+        chooses = points >= BOUNDED or bound is True
+        found = None if bound is False else self._find_bound(program, nest, columns, values, block, turns, chooses)
+        generated = self._generate(program, nest, sizes, block, found)
         if tier is None and self._choose_tier(sizes, generated) == "numpy":
             return self._run_on_numpy(columns, values)
         return self._run_on_numba(generated, columns, values, threads or default_threads(points))
@@ -202,130 +213,101 @@ class GridKernel:
 
     def _choose_program(self, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Program:
         """What to generate code from, given the inputs."""
-        if self.loop_program.instructions == self.loop_program_nonnegative.instructions:
-            return self.loop_program
         signed = any(v < 0 for v in scalars.values()) or any(c.min() < 0 for c in columns.values())
         return self.loop_program if signed else self.loop_program_nonnegative
 
-    def _sizes(self, columns: Mapping[str, Array]) -> dict[Axis, int]:
-        """Points by axis."""
-        return {axis: len(columns[inputs_along(axis)[0]]) for axis in self.axes}
+    def _find_bound(
+        self,
+        program: Program,
+        nest: LoopNest,
+        columns: Mapping[str, Array],
+        scalars: Mapping[str, Any],
+        block: int | None,
+        turns: bool,
+        chooses: bool,
+    ) -> Chosen | None:
+        """What rules out points, if that pays; it is chosen anew where what there is does not hold for these."""
+        if self.reduce is None or program is not self.loop_program_nonnegative:
+            return None
+        key = nest, block, turns, chooses
+        found = self._bounds.get(key)
+        if key not in self._bounds or (chooses and found and not found.bounded.holds(find_ranges(columns, scalars))):
+            about = program, self.reduce, self.constraints, nest, columns, scalars, self.store
+            size = block or BLOCKS[1]
+            self._bounds[key] = found = load_or_choose(*about, block=size, may_turn=turns, may_choose=chooses)
+        return found
 
     def _choose_tier(self, sizes: Mapping[Axis, int], generated: GeneratedNest) -> str:
         if generated.has_run:
             return "numba"
-        program = generated.body.program
+        program = self.loop_program_nonnegative
         cost = prod(sizes.values()), count_operations(program, sizes), len(program)
         return best_tier(*cost, best_tier(*cost, True) == "numba" and generated.is_cached())
 
-    def _explain(self, program: Program, sizes: Mapping[Axis, int]) -> dict[str, Any]:
-        """The axes, and after each pass the instructions, and the operations a point of such a grid, by their cost."""
+    def _explain(self, program: Program, sizes: Mapping[Axis, int], bounded: Program | None) -> dict[str, Any]:
+        """The axes, and after each pass the instructions, and the operations a point of such a grid, by their cost.
+
+        With a bound, also what is computed of points that it rules out.
+        """
         points = prod(sizes.values())
-        stages = self._stages[program is not self.loop_program]
+        stages = [*self._stages[program is not self.loop_program]]
+        if bounded is not None:
+            names = [name for name in bounded.outputs if name not in self._reads]
+            stages.append(("bound", prune(bounded, names)))
         counted = [[n, len(p), round(count_operations(p, sizes, weighted=True) / points, 3)] for n, p in stages]
         return {"axes": {_label(axis): n for axis, n in sizes.items()}, "passes": counted}
 
     def _generate(
-        self, program: Program, nest: LoopNest, sizes: Mapping[Axis, int], block: int | None
+        self,
+        program: Program,
+        nest: LoopNest,
+        sizes: Mapping[Axis, int],
+        block: int | None,
+        found: Chosen | None = None,
     ) -> GeneratedNest:
         tabled = {axis for axis in nest.outer if sizes[axis] <= TABLE_SIZE}
         if nest.outer and prod(sizes[axis] for axis in nest.vector) <= TABLE_SIZE:
             tabled.update(nest.vector)
-        key = (nest, block, frozenset(tabled), program is self.loop_program_nonnegative)
+        key = (nest, block, frozenset(tabled), program is self.loop_program_nonnegative, found and found.choice)
         if key not in self._generated:
-            body = place_instructions(program, nest, block=block, tabled=key[2])
-            text = render(body, self._reads, self.constraints, self.reduce)
-            self._generated[key] = GeneratedNest(body, text, self.store, self._explain(program, sizes))
+            about = self._explain(program, sizes, found.bounded.program if found else None)
+            if found is None:
+                body = place_instructions(program, nest, block=block, tabled=key[2])
+                text = render(body, self._reads, self.constraints, self.reduce)
+                self._generated[key] = GeneratedNest(body, text, self.store, about)
+            else:
+                assert self.reduce is not None
+                bounded = found, self.reduce, self.constraints
+                self._generated[key] = BoundedNest(*bounded, self.store, about, block=block, tabled=key[2])
         return self._generated[key]
 
     def _run_on_numba(
-        self,
-        generated: GeneratedNest,
-        columns: Mapping[str, Array],
-        scalars: Mapping[str, Any],
-        threads: int,
+        self, generated: GeneratedNest, columns: Mapping[str, Array], scalars: Mapping[str, Any], threads: int
     ) -> Any:
-        nest = generated.body.nest
-        sizes = self._sizes(columns)
-        order = (*nest.outer, *nest.vector)
-        steps = _strides(sizes, order if self.reduce is None else self.axes)
-        offsets = np.zeros([sizes[axis] for axis in nest.vector], np.int64)
-        for k, axis in enumerate(nest.vector):
-            offsets += _along(np.arange(sizes[axis]) * steps[axis], k, len(nest.vector))
-        total = prod(sizes.values())
-        filled = np.empty((len(self._reads), total if self.reduce is None else 0))
-        reason = np.empty(total if self.reduce is None and self.constraints else 0, np.uint8)
-        states: list[Any] = [(filled.ravel(), reason)] * threads
         if self.reduce is not None:
             states = [self.reduce.start(len(self.constraints)) for _ in range(threads)]
-        generated.run(
-            generated.compute_outside(columns, scalars),
-            [*(sizes[axis] for axis in nest.outer), offsets.size],
-            np.array([*(steps[axis] for axis in nest.outer), 0], dtype=np.int64),
-            offsets.ravel(),
-            states,
-        )
-        if self.reduce is not None:
+            generated.run_grid(columns, scalars, self.axes, states)
             return self._points(states, columns, scalars)
+        sizes = axis_sizes(columns, self.axes)
+        order = (*generated.body.nest.outer, *generated.body.nest.vector)
+        total = prod(sizes.values())
+        filled = np.empty((len(self._reads), total))
+        reason = np.empty(total if self.constraints else 0, np.uint8)
+        generated.run_grid(columns, scalars, order, [(filled.ravel(), reason)] * threads)
         shape = [sizes[axis] for axis in order]
         turn = [order.index(axis) for axis in self.axes]
         found = {name: filled[k].reshape(shape).transpose(turn) for k, name in enumerate(self._reads)}
-        return _add_reason(found, reason.reshape(shape).transpose(turn) if self.constraints else None)
+        return add_reason(found, reason.reshape(shape).transpose(turn) if self.constraints else None)
 
     def _run_on_numpy(self, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Any:
-        sizes = self._sizes(columns)
-        order = choose_order(self.loop_program, sizes)
-        shape = tuple(sizes.values())
-        wanted = set(self.loop_program.outputs.values())
-        steps = _strides(sizes, self.axes)
-        state: Any = None if self.reduce is None else self.reduce.start(len(self.constraints))
-        found: dict[str, Array] = {}
-        if self.reduce is None:
-            found = {name: np.empty(shape) for name in self._reads}
-        whole = np.zeros(shape if self.reduce is None and self.constraints else (0,) * len(shape), np.uint8)
-
-        def work(_: int, box: Box) -> None:
-            nonlocal state
-            part = dict(zip(order, box, strict=True))
-            window = tuple(slice(*part[axis]) for axis in self.axes)
-            cut = tuple(stop - start for start, stop in (part[axis] for axis in self.axes))
-            given = dict(scalars)
-            for k, axis in enumerate(self.axes):
-                given |= {name: _along(columns[name][window[k]], k, len(cut)) for name in inputs_along(axis)}
-            by_position = evaluate(self.loop_program, given, wanted)
-            values = {name: by_position[position] for name, position in self.loop_program.outputs.items()}
-            reason = self._reason(values, cut)
-            if self.reduce is None:
-                for name in self._reads:
-                    found[name][window] = values[name]
-                if self.constraints:
-                    whole[window] = reason
-                return
-            flat = np.zeros(cut, np.int64)
-            for k, axis in enumerate(self.axes):
-                flat += _along(np.arange(*part[axis]) * steps[axis], k, len(cut))
-            value = np.broadcast_to(values[self.reduce.output], cut).ravel()
-            state = self.reduce.absorb(state, value, reason.ravel(), flat.ravel())
-
-        todo = boxes([sizes[axis] for axis in order], [1] * len(order), NUMPY_BLOCK)
-        run_boxes(todo, work, 1)
-        if self.reduce is not None:
-            return self._points([state], columns, scalars)
-        return _add_reason(found, whole if self.constraints else None)
-
-    def _reason(self, values: Mapping[str, Any], shape: tuple[int, ...]) -> Array:
-        """Per point 0 where feasible, else one more than the position of the first constraint that fails."""
-        reason = np.zeros(shape, np.uint8)
-        with np.errstate(invalid="ignore"):
-            for k in range(len(self.constraints), 0, -1):
-                reason[~np.broadcast_to(values[self.constraints[k - 1]] >= 0, shape)] = k
-        return reason
+        found = run_on_numpy(self.loop_program, self.axes, columns, scalars, self._reads, self.constraints, self.reduce)
+        return found if self.reduce is None else self._points([found], columns, scalars)
 
     def _points(self, states: Sequence[Any], columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> BestPoints:
         """The points found, from the states of all threads."""
         assert self.reduce is not None
         _, flat, _, counts = self.reduce.merge(states)
-        shape = tuple(self._sizes(columns).values())
+        shape = tuple(axis_sizes(columns, self.axes).values())
         indices = dict(zip(self.axes, np.unravel_index(flat, shape), strict=True))
         at = {name: columns[name][indices[axis]] for axis in self.axes for name in inputs_along(axis)}
         feasible, *rejected = (int(n) for n in counts)
@@ -343,19 +325,5 @@ class GridKernel:
         return dict(zip(names, self._point_code.run(bytecode_machine(self.store), (count,), inputs), strict=True))
 
 
-def _along(column: Array, dimension: int, dimensions: int) -> Array:
-    """A view of a column with one point in every dimension but one, so that it broadcasts."""
-    return column.reshape([-1 if k == dimension else 1 for k in range(dimensions)])
-
-
 def _label(axis: Axis) -> str:
     return " with ".join(inputs_along(axis))
-
-
-def _strides(sizes: Mapping[Axis, int], order: Sequence[Axis]) -> dict[Axis, int]:
-    """How far apart neighbours along each axis are where `order` is the order of the axes."""
-    return {axis: prod(sizes[other] for other in order[k + 1 :]) for k, axis in enumerate(order)}
-
-
-def _add_reason(found: dict[str, Array], reason: Array | None) -> dict[str, Array]:
-    return found if reason is None else {**found, "feasible": reason == 0, "reason": reason}

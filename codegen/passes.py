@@ -15,7 +15,7 @@ from .interpret import floats
 from .program import JUMPS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence, Sized
 
     from .program import Program
 
@@ -76,6 +76,11 @@ def inputs_along(axis: Axis) -> tuple[str, ...]:
     return (axis,) if isinstance(axis, str) else axis
 
 
+def axis_sizes(columns: Mapping[str, Sized], axes: Sequence[Axis]) -> dict[Axis, int]:
+    """Points by axis, given those of each input."""
+    return {axis: len(columns[inputs_along(axis)[0]]) for axis in axes}
+
+
 def masks(program: Program, axes: Sequence[Axis]) -> list[int]:
     """Per instruction, which axes it depends on: bit `k` for `axes[k]`."""
     bits = {name: 1 << k for k, axis in enumerate(axes) for name in inputs_along(axis)}
@@ -91,6 +96,25 @@ def masks(program: Program, axes: Sequence[Axis]) -> list[int]:
             mask = found[instruction[1]]
         found.append(mask)
     return found
+
+
+def nonnegative(program: Program) -> list[bool]:
+    """Per instruction, whether it is known not to be below zero if no input is."""
+    found: list[bool] = []
+    for operation, *operands in program.instructions:
+        found.append(is_nonnegative(operation, operands, found))
+    return found
+
+
+def is_nonnegative(operation: str, operands: Sequence[Any], known: Sequence[bool]) -> bool:
+    """Whether the value of an operation is known not to be below zero, from whether those of its operands are."""
+    if operation in ("input", "constant"):
+        return operation == "input" or operands[0] >= 0
+    if operation == "max":
+        return any(known[o] for o in operands)
+    if operation in ("above_one", "at_least"):
+        return True
+    return operation not in ("subtract", "log2") and all(known[o] for o in operands)
 
 
 def choose_order(program: Program, sizes: Mapping[Axis, int]) -> tuple[Axis, ...]:

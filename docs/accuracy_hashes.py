@@ -32,7 +32,15 @@ LENGTH = 10
 APART = (
     *("book", "calibration", "checking", "cli", "explore", "export", "frameworks", "installation", "measuring"),
     *("analysis/strips.py", "pictures", "plan_search", "runs/shown.py"),
-    *("report", "technology", "timeline", "validation/kernels", "validation/commands.py", "validation/explain.py"),
+    *(
+        "report",
+        "technology",
+        "timeline",
+        "train/padded_batches.py",
+        "validation/kernels",
+        "validation/commands.py",
+        "validation/explain.py",
+    ),
     *("validation/own_columns.py", "validation/own_file.py", "validation/own_score.py", "validation/plot.py"),
     *("validation/readings.py", "validation/serving_command.py"),
 )

@@ -47,6 +47,7 @@ CHAPTERS = (
         "Kernels bound by memory",
         {
             "elementwise": "Element-wise kernels",
+            "wide_stream": "A residual stream in 32 bits",
             "eager": "Operations that run one by one",
             "embedding": "Embedding and loss",
             "losses": "Fused and cut losses",

@@ -24,6 +24,7 @@ from ..plans.stage_layout import chunks_of, modules_at
 from ..plans.structure import (
     COUNTED,
     GATHERED,
+    METERED,
     OWNED,
     PAIRED,
     SCATTERED,
@@ -113,6 +114,7 @@ def structure_of(
         waits_for_launches=WAITED in stated or states(system, WAITED),
         scattered=model.architecture.routed and (SCATTERED in stated or states(system, SCATTERED)),
         summed_apart=SUMMED in stated or states(system, SUMMED),
+        metered=METERED in stated or states(system, METERED),
         owned=plan.zero == 1 and (OWNED in stated or states(system, OWNED)),
         gathered_apart=plan.zero == 3 and (GATHERED in stated or states(system, GATHERED)),
         paired=model.architecture.routed
@@ -139,7 +141,8 @@ def structure_of(
         stored=plan.base_precision is not None,
         loss=plan.loss,  # type: ignore[arg-type]
         compiled=plan.compiled,
-        eager=plan.eager and not plan.compiled,
+        fp32_residual=plan.fp32_residual,
+        eager=plan.parts_alone,
     )
 
 

@@ -66,6 +66,9 @@ def test_a_table_beside_an_axis_is_the_interpreter(store: Store, seed: int, sign
     top = GridKernel(program, (TABLE, BESIDE), ["y"], constraints=["room"], reduce=TopK("y", 5), store=store)
     one, other = (top.run(axes, SCALARS, tier=tier, nest=nest, block=16, threads=2) for tier in ("numpy", "numba"))
     np.testing.assert_array_equal(one.flat, other.flat)
+    bounded = top.run(axes, SCALARS, tier="numba", bound=True, block=16, threads=2)
+    np.testing.assert_array_equal(one.flat, bounded.flat)
+    assert one.feasible == bounded.feasible
     np.testing.assert_array_equal(one.indices[TABLE], one.flat // 3)
     np.testing.assert_array_equal(one.values["y"], np.broadcast_to(expected["y"], (ROWS, 3)).ravel()[one.flat])
 

@@ -114,7 +114,7 @@ def test_owners_are_of_zero_1_alone(zero: int) -> None:
     assert step({"owned_tensors": 9.0}, **plan).value("time") == step(**plan).value("time")
 
 
-@pytest.mark.parametrize("name", ["gradient_sum_bytes", "owned_tensors", "gathered_tensors"])
+@pytest.mark.parametrize("name", ["gradient_sum_bytes", "loss_metric_bytes", "owned_tensors", "gathered_tensors"])
 def test_bad_values_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=name):
         step({name: -1.0})

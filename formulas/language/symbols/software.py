@@ -82,6 +82,14 @@ gradient_sum_bytes = add(
     BYTE,
     ZERO_UP,
 )
+loss_metric_bytes = add(
+    "format",
+    "loss_metric_bytes",
+    "w_{met}",
+    "Bytes that metrics over the logits move for each of them, beside the loss.",
+    BYTE,
+    ZERO_UP,
+)
 owned_tensors = add(
     "efficiency",
     "owned_tensors",
