@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen.builder import eliminate_dead_code
 from ..codegen.interpret import adjoints, arrays, floats, run
 from ..codegen.passes import masks
 from ..common.vocabulary import resource_of
@@ -157,9 +156,8 @@ class PricedPlans:
         """The plan of a combination, a table and a row."""
         number, table, row = (int(part) for part in place)
         member, structures = self._families[number, table]
-        whole = program_of(structures, self.space.question.columns).program
         name = f"time/{structures.index(member.structure)}"
-        part = eliminate_dead_code(whole, {"time": whole.outputs[name]})
+        part = program_of(structures, self.space.question.columns).part({"time": name})
         columns = {name: float(column[row]) for name, column in self.space.tables[table].columns.items()}
         known = {**member.scalars, **columns}
         return PricedPlan(part, {name: known[name] for name in part.inputs})
