@@ -32,7 +32,7 @@ class Max(sympy.Max):
 
     def __new__(cls, *args: Any) -> Any:
         """Build it, compared by nothing but identity and number."""
-        return _extremum(cls, tuple(sympy.sympify(arg, strict=True) for arg in args))
+        return _extremum(cls, args)
 
     def monotone(self) -> tuple[int, ...]:
         """Rises in every argument."""
@@ -56,7 +56,7 @@ class Min(sympy.Min):
 
     def __new__(cls, *args: Any) -> Any:
         """Build it, compared by nothing but identity and number."""
-        return _extremum(cls, tuple(sympy.sympify(arg, strict=True) for arg in args))
+        return _extremum(cls, args)
 
     def monotone(self) -> tuple[int, ...]:
         """Rises in every argument."""
@@ -67,9 +67,13 @@ class Min(sympy.Min):
         return alike(parts, "minimum", self)
 
 
+def _extremum(cls: Any, args: tuple[Any, ...]) -> Any:
+    return _known_extremum(cls, tuple(sympy.sympify(arg, strict=True) for arg in args))
+
+
 @lru_cache(maxsize=1 << 14)
-def _extremum(cls: type[Any], args: tuple[Any, ...]) -> Any:
-    """A maximum or minimum; the steps of similar structures ask for the same ones again and again."""
+def _known_extremum(cls: Any, args: tuple[Any, ...]) -> Any:
+    """A maximum or minimum: steps of similar structures ask for the same ones again and again."""
     best = max if cls.operation == "max" else min
     flat: set[Any] = set()
     number = None

@@ -241,7 +241,9 @@ def _serves_both_orders(question: SearchQuestion, combination: Combination) -> b
 def _reordered(question: SearchQuestion, other: Combination, number: int, fields: dict[str, Any]) -> Combination:
     """The combination of another order of ranks."""
     inside = flags_of_order(fields["rank_order"])
-    constants = tuple(inside.get(name, value) for name, value in zip(question.constants, other.constants, strict=False))
+    constants = tuple(
+        inside.get(name, value) for name, value in zip(question.constants, other.constants, strict=not other.refusal)
+    )
     return dataclasses.replace(other, number=number, fields=fields, constants=constants)
 
 
