@@ -91,9 +91,9 @@ MISSING = {
     "LMDEPLOY": "requests that the software serves in turns",
     "INFX": (
         "processors of the host: its script asks Slurm for 8 devices and no --cpus-per-task, for which sbatch gives "
-        "one, where vLLM needs one for each of its ten processes (its page on optimization). All first tokens come "
-        "when all prompts are done, and steps take 14 ms that take 8 on the same devices in other rows. It is neither "
-        "lengths nor formats, which were read anew"
+        "one by default, where vLLM needs one for each of its ten processes (its page on optimization). All first "
+        "tokens come when all prompts are done, and steps take 14 ms that take 8 on the same devices in other rows. It "
+        "is neither lengths nor formats, which were read anew"
     ),
     "TRT20": (
         "13 rows of Llama 4 (the others: 8 %), +10 to +203 %: under this release layers of local attention hold whole "
