@@ -24,6 +24,7 @@ from ..plans.stage_layout import chunks_of, modules_at
 from ..plans.structure import (
     COUNTED,
     GATHERED,
+    HOOKED,
     OWNED,
     PAIRED,
     SCATTERED,
@@ -115,6 +116,7 @@ def structure_of(
         summed_apart=SUMMED in stated or states(system, SUMMED),
         owned=plan.zero == 1 and (OWNED in stated or states(system, OWNED)),
         gathered_apart=plan.zero == 3 and (GATHERED in stated or states(system, GATHERED)),
+        hooked=plan.zero == 3 and model.architecture.routed and (HOOKED in stated or states(system, HOOKED)),
         paired=model.architecture.routed
         and plan.effective_schedule not in SPLIT
         and (PAIRED in stated or states(system, PAIRED)),
