@@ -125,6 +125,7 @@ CHAPTERS = (
         "Sharding, sequences and many devices",
         {
             "sharding": "Sharded states",
+            "module_sharding": "ZeRO-3 module by module",
             "context_parallel": "Context parallelism",
             "overheads": "Launches by the host and stragglers",
         },

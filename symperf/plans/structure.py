@@ -61,6 +61,8 @@ OWNED = "owned_tensors"
 """0 unless a run states it; only then ZeRO-1 deals tensors as they are, and sums all gradients on every replica."""
 GATHERED = "gathered_tensors"
 """0 unless a run states it; only then ZeRO-3 gathers tensors one by one, each piece by itself."""
+HOOKED = "sharded_operations"
+"""0 unless a run states it; only then ZeRO-3 gathers the weights of each expert by themselves."""
 PAIRED = "exchange_overlap"
 """0 unless a run states it; only then transfers of experts run beside passes of other micro-batches."""
 SENT = ("dispatch_element_bytes", "combine_element_bytes")
@@ -118,6 +120,7 @@ class Structure(HashOnce):
         metered: the run states what metrics of the logits move.
         owned: tensors are dealt to replicas whole (ZeRO-1 of InternEvo).
         gathered_apart: tensors are gathered and reduced one by one, piece by piece (ZeRO-3 of DeepSpeed in 2021).
+        hooked: ZeRO-3 gathers experts module by module (DeepSpeed with models of transformers).
         paired: the run states which part of the transfers of experts runs beside another micro-batch; passes are whole.
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run states, some of `SENT`.
@@ -169,6 +172,7 @@ class Structure(HashOnce):
     metered: bool = False
     owned: bool = False
     gathered_apart: bool = False
+    hooked: bool = False
     paired: bool = False
     rank_order: AnyOrder = "tp-cp-dp-pp"
     in_switch: bool = False

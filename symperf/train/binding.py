@@ -87,6 +87,8 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "gradient_sum_bytes": (0.0, "the product of a gradient adds it: --gradient-accumulation-fusion of Megatron-LM"),
     "owned_tensors": (0.0, "ZeRO deals equal shards of all weights"),
     "gathered_tensors": (0.0, "ZeRO-3 gathers a layer in one buffer, from which its tensors are views, as FSDP does"),
+    "sharded_operations": (0.0, "none assumed: ZeRO-3 gathers a layer at once, as FSDP does"),
+    "piece_operations": (0.0, "none assumed: the pieces of all ranks lie in one buffer, as in FSDP"),
     "broadcast_piece_bytes": (
         4194304.0,
         "8 channels of 512 KiB (NCCL_BUFFSIZE over NCCL_STEPS): assumed, of 4 to 16, twice the rings of 4 adapters",

@@ -24,6 +24,7 @@ from ..plans.stage_layout import chunks_of, modules_at
 from ..plans.structure import (
     COUNTED,
     GATHERED,
+    HOOKED,
     METERED,
     OWNED,
     PAIRED,
@@ -117,6 +118,7 @@ def structure_of(
         metered=METERED in stated or states(system, METERED),
         owned=plan.zero == 1 and (OWNED in stated or states(system, OWNED)),
         gathered_apart=plan.zero == 3 and (GATHERED in stated or states(system, GATHERED)),
+        hooked=plan.zero == 3 and model.architecture.routed and (HOOKED in stated or states(system, HOOKED)),
         paired=model.architecture.routed
         and plan.effective_schedule not in SPLIT
         and (PAIRED in stated or states(system, PAIRED)),

@@ -114,6 +114,23 @@ gathered_tensors = add(
     ONE,
     ZERO_UP,
 )
+sharded_operations = add(
+    "efficiency",
+    "sharded_operations",
+    r"N_{shard}",
+    "Operations of the host for one tensor of an expert that ZeRO-3 gathers module by module, or whose gradient it "
+    "reduces, without those of the pieces.",
+    ONE,
+    ZERO_UP,
+)
+piece_operations = add(
+    "efficiency",
+    "piece_operations",
+    r"N_{piece}",
+    "Operations of the host for the piece that one rank holds of a tensor which ZeRO-3 gathers module by module.",
+    ONE,
+    ZERO_UP,
+)
 overhead_latency = add(
     "efficiency",
     "overhead_latency",
