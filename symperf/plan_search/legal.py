@@ -92,12 +92,21 @@ def table(question: SearchQuestion, form: TableForm, combinations: Sequence[Comb
     legal = np.zeros((len(combinations), length), dtype=bool)
     rejections: dict[str, int] = {}
     known: dict[tuple[Any, ...], tuple[Array, dict[str, int]]] = {}
+    read = {rule.name: sorted(rule.tree.names() & varying) for rule in sometimes}
+    held: dict[tuple[Any, ...], Array] = {}
     for k, combination in enumerate(combinations):
         shards, scheduled = _shards(question, combination), _schedules(question, combination)
         key = (*combination.constants, shards, scheduled)
         if key not in known:
             examples.fields = combination.fields
-            good, counts = _apply(sometimes, {**constants[k], **columns}, length, examples)
+            values = {**constants[k], **columns}
+            rows = []
+            for rule in sometimes:
+                of_rule = rule.name, *(constants[k][name] for name in read[rule.name])
+                if of_rule not in held:
+                    held[of_rule] = _holds(rule, values, length)
+                rows.append(held[of_rule])
+            good, counts = _count(sometimes, rows, values, length, examples)
             if shards:
                 copies = columns["dp"] * columns["cp"] * (columns["tp"] if constants[k]["routed"] else 1)
                 counts |= {NOTHING_TO_SHARD: int(np.count_nonzero(good & (copies == 1)))}
@@ -233,11 +242,22 @@ def _apply(
     rules: Sequence[Rule], values: Mapping[str, Any], length: int, examples: _Examples
 ) -> tuple[Array, dict[str, int]]:
     """Which rows hold every rule, and how many each rule was the first to refuse."""
+    return _count(rules, [_holds(rule, values, length) for rule in rules], values, length, examples)
+
+
+def _holds(rule: Rule, values: Mapping[str, Any], length: int) -> Array:
+    """Which rows hold a rule."""
+    with np.errstate(all="ignore"):  # both sides of an `or` are computed
+        return np.broadcast_to(np.asarray(holding(rule.tree, values), dtype=bool), (length,))
+
+
+def _count(
+    rules: Sequence[Rule], rows: Sequence[Array], values: Mapping[str, Any], length: int, examples: _Examples
+) -> tuple[Array, dict[str, int]]:
+    """The same, where it is known which rows hold each rule."""
     good = np.ones(length, dtype=bool)
     counts: dict[str, int] = {}
-    for rule in rules:
-        with np.errstate(all="ignore"):  # both sides of an `or` are computed
-            holds = np.broadcast_to(np.asarray(holding(rule.tree, values), dtype=bool), (length,))
+    for rule, holds in zip(rules, rows, strict=True):
         refused = int(np.count_nonzero(good & ~holds))
         if refused:
             counts[rule.name] = refused

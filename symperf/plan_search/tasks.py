@@ -190,14 +190,14 @@ class _Evaluation:
             yield each
 
     def _joules(self, program: RowProgram) -> bool:
-        return self.space.question.by_energy and self.time[0] in program.program.outputs
+        return self.space.question.by_energy and self.time[0] in program.packed.outputs
 
     def _dynamic(self, rows: Array) -> Iterator[Array | None]:
         """Joules of FLOPs and bytes of a step on all devices, block by block; None where plans are ranked by time."""
         if self.energies is None:
             yield from repeat(None)
             return
-        scalars = {name: self.scalars.get(name, 0.0) for name in self.energies.program.inputs}
+        scalars = {name: self.scalars.get(name, 0.0) for name in self.energies.packed.inputs}
         for _, found in self.energies.run(self.rows, scalars, self.energy, rows):
             yield found
 
