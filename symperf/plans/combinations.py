@@ -314,7 +314,7 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
 
 def _words(plan: Plan, model: Model) -> dict[str, Any]:
     """What messages tell beside the values."""
-    ways = ("first_stage_layers", "last_stage_layers", "uneven_stages", "account_for", "layout")
+    ways = ("first_stage_layers", "last_stage_layers", "account_for", "uneven_stages", "layout")
     given = [name for name in ways if getattr(plan, name) != FIELDS[name].default]
     missing = missing_module(model.architecture, _modules(plan))
     return {

@@ -67,6 +67,11 @@ ILLEGAL: list[tuple[str, dict[str, Any], str]] = [
         "account_for: deals .* first_stag",
     ),
     (
+        "activations of counted ends on the host",
+        {"pp": 3, "account_for": "loss", "uneven_stages": True, "offload": "activations"},
+        "offload: activations and account_for do not go together; expected equal or uneven stages",
+    ),
+    (
         "more chunks than layers and ends",
         {"pp": 4, "vpp": 9, "account_for": "both", "uneven_stages": True},
         "pp x vpp: 36 stages, but llama-2-7b has 32 layers and 2 that account_for counts",
