@@ -10,6 +10,7 @@ import numpy as np
 
 from .bytecode import LoopInvariants, bytecode_machine
 from .compiling import load_function
+from .numpy_grid import along, strides
 from .store import digest
 from .workers import boxes, run_boxes
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from .printers.numba import KernelBody
+    from .printers.kernel_body import KernelBody
     from .store import Store
     from .workers import Box
 
@@ -89,6 +90,31 @@ class GeneratedNest:
                 value = value.reshape([next(sizes) if inside >> d & 1 else 1 for d in range(len(shape))])
             rows[k] = value
         return uniform, tables, rows.ravel()
+
+    def run_grid(
+        self, columns: Mapping[str, Array], scalars: Mapping[str, Any], order: Sequence[str], states: Sequence[Any]
+    ) -> None:
+        """Run the function over a whole grid, in as many threads as there are states.
+
+        Args:
+            columns: points by axis.
+            scalars: the other inputs.
+            order: of the axes in the index of a point.
+            states: for each thread the arrays that its calls change.
+        """
+        nest = self.body.nest
+        sizes = {name: len(column) for name, column in columns.items()}
+        steps = strides(sizes, order)
+        offsets = np.zeros([sizes[axis] for axis in nest.vector], np.int64)
+        for k, axis in enumerate(nest.vector):
+            offsets += along(np.arange(sizes[axis]) * steps[axis], k, len(nest.vector))
+        self.run(
+            self.compute_outside(columns, scalars),
+            [*(sizes[axis] for axis in nest.outer), offsets.size],
+            np.array([*(steps[axis] for axis in nest.outer), 0], dtype=np.int64),
+            offsets.ravel(),
+            states,
+        )
 
     def run(
         self,

@@ -86,6 +86,25 @@ def masks(program: Program, axes: Sequence[str]) -> list[int]:
     return found
 
 
+def nonnegative(program: Program) -> list[bool]:
+    """Per instruction, whether it is known not to be below zero if no input is."""
+    found: list[bool] = []
+    for operation, *operands in program.instructions:
+        found.append(is_nonnegative(operation, operands, found))
+    return found
+
+
+def is_nonnegative(operation: str, operands: Sequence[Any], known: Sequence[bool]) -> bool:
+    """Whether the value of an operation is known not to be below zero, from whether those of its operands are."""
+    if operation in ("input", "constant"):
+        return operation == "input" or operands[0] >= 0
+    if operation == "max":
+        return any(known[o] for o in operands)
+    if operation in ("above_one", "at_least"):
+        return True
+    return operation not in ("subtract", "log2") and all(known[o] for o in operands)
+
+
 def choose_order(program: Program, sizes: Mapping[str, int]) -> tuple[str, ...]:
     """The order of loops, outermost first, that computes the fewest operations in all.
 

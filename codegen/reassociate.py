@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from .builder import Builder, eliminate_dead_code, operands_of
-from .passes import exact_cone, masks
+from .passes import exact_cone, is_nonnegative, masks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -194,15 +194,7 @@ class _Reassociation:
     def is_nonnegative(self, value: int) -> bool:
         """Whether a new value is known not to be below zero if no input is."""
         for operation, *operands in self.builder.program.instructions[len(self.signs) : value + 1]:
-            if operation in ("input", "constant"):
-                known = operation == "input" or operands[0] >= 0
-            elif operation == "max":
-                known = any(self.signs[o] for o in operands)
-            else:
-                known = operation in ("above_one", "at_least") or (
-                    operation not in ("subtract", "log2") and all(self.signs[o] for o in operands)
-                )
-            self.signs.append(known)
+            self.signs.append(is_nonnegative(operation, operands, self.signs))
         return self.signs[value]
 
     # --- what sums, products and extrema share

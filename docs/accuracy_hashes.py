@@ -38,9 +38,9 @@ APART = (
         "codegen/rows.py",
         "pictures",
         "plan_search",
-        "runs/shown.py",
     ),
-    *("report", "technology", "timeline", "validation/kernels", "validation/commands.py", "validation/explain.py"),
+    *("report", "runs/shown.py", "technology", "timeline", "train/padded_batches.py", "validation/kernels"),
+    *("validation/commands.py", "validation/explain.py"),
     *("validation/own_columns.py", "validation/own_file.py", "validation/own_score.py", "validation/plot.py"),
     *("validation/readings.py", "validation/serving_command.py"),
 )

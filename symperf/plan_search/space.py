@@ -252,7 +252,7 @@ def _has_rows(question: SearchQuestion, form: TableForm) -> bool:
     return (
         any((cp > 1) is form.parts for cp in values["cp"])
         and any((vpp > 1) is form.interleaved for vpp in values["vpp"])
-        and not (form.uneven and form.interleaved)
+        and not (form.uneven and form.interleaved and False in values["uneven_stages"])
         and not (form.counted and not form.interleaved and "none" in values["account_for"])
     )
 
@@ -296,10 +296,14 @@ def _smallest(form: TableForm) -> dict[str, Any]:
 
 def _degrees(question: SearchQuestion) -> dict[str, tuple[Any, ...]]:
     devices, sizes = divisors(question.devices), question.base.model.sizes
+    layers = sizes["num_layers"]
+    turns = {part for ends in _ends(question) for part in divisors(layers + ends)}
+    if tuple(question.required.get("uneven_stages", ())) == (True,):
+        turns |= {*range(1, layers // 2 + 1)}
     return {
         **dict.fromkeys(LAYOUT, devices),
         "micro_batch": divisors(question.batch),
-        "vpp": tuple(sorted({part for ends in _ends(question) for part in divisors(sizes["num_layers"] + ends)})),
+        "vpp": tuple(sorted(turns)),
         "ep": divisors(sizes["num_experts"]) if "num_experts" in sizes else (1,),
     }
 

@@ -79,7 +79,8 @@ RUN_RULES = (
     Rule(
         "stages_do_not_divide_layers",
         "uneven == 1 or (num_layers + counted) % (pp * vpp) == 0",
-        "pp x vpp: {stages} does not divide the {num_layers} layers of {model}{ends_counted}",
+        "pp x vpp: {stages} does not divide the {num_layers} layers of {model}{ends_counted}; "
+        "uneven_stages spreads them",
     ),
     Rule(
         "batch_is_not_divisible",

@@ -24,6 +24,8 @@ from ..plans.stage_layout import chunks_of, modules_at
 from ..plans.structure import (
     COUNTED,
     GATHERED,
+    HOOKED,
+    METERED,
     OWNED,
     PAIRED,
     SCATTERED,
@@ -113,8 +115,10 @@ def structure_of(
         waits_for_launches=WAITED in stated or states(system, WAITED),
         scattered=model.architecture.routed and (SCATTERED in stated or states(system, SCATTERED)),
         summed_apart=SUMMED in stated or states(system, SUMMED),
+        metered=METERED in stated or states(system, METERED),
         owned=plan.zero == 1 and (OWNED in stated or states(system, OWNED)),
         gathered_apart=plan.zero == 3 and (GATHERED in stated or states(system, GATHERED)),
+        hooked=plan.zero == 3 and model.architecture.routed and (HOOKED in stated or states(system, HOOKED)),
         paired=model.architecture.routed
         and plan.effective_schedule not in SPLIT
         and (PAIRED in stated or states(system, PAIRED)),
@@ -139,7 +143,8 @@ def structure_of(
         stored=plan.base_precision is not None,
         loss=plan.loss,  # type: ignore[arg-type]
         compiled=plan.compiled,
-        eager=plan.eager and not plan.compiled,
+        fp32_residual=plan.fp32_residual,
+        eager=plan.parts_alone,
     )
 
 

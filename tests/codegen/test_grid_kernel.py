@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from support.kernels import exact_values, random_program, values_of
 
-from symperf.codegen.kernel import GridKernel, best_tier
+from symperf.codegen.kernel import GridKernel
 from symperf.codegen.loop_nest import LoopNest, choose_loop_nest, placements, schedule
 from symperf.codegen.passes import strength_reduce
 from symperf.codegen.program import Program
 from symperf.codegen.reassociate import reassociate
 from symperf.codegen.reduce import TopK
 from symperf.codegen.store import Store
+from symperf.codegen.tiers import best_tier
 
 if TYPE_CHECKING:
     from pathlib import Path
