@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -193,6 +194,9 @@ def test_a_sweep_over_chunks_has_the_values_of_single_runs() -> None:
     swept = run.sweep(pp=[4, 8], vpp=[2, 3, 5])
     for pp in (4, 8):
         for vpp in (2, 3, 5):
+            if pp * (vpp - 1) >= 32:  # no layer is left for the last turn of the devices
+                assert math.isnan(float(swept["time"].sel(pp=pp, vpp=vpp)))
+                continue
             single = run.bind(pp=pp, vpp=vpp)
             for name in ("time", "memory"):
                 assert float(swept[name].sel(pp=pp, vpp=vpp)) == pytest.approx(single.value(name), rel=1e-9)
