@@ -444,6 +444,7 @@ def test_stages_are_dealt_as_torchtitan_deals_them(
         ("64", {}, ("none", None)),
         ("op", {}, ("selective", None)),
         (None, {"recompute": "none"}, ("none", None)),
+        (None, {"recompute_layers": 5}, ("full", 5)),
     ],
     ids=str,
 )
@@ -455,3 +456,14 @@ def test_torchtitan_computes_one_layer_of_several_again(
     (tmp_path / "a.toml").write_text(f'[activation_checkpoint]\nmode = "selective"\n{line}', encoding="utf-8")
     plan, _ = sf.read_framework(tmp_path / "a.toml").plan(32, devices=8, **over)
     assert (plan.recompute, plan.recompute_layers) == wanted
+
+
+def test_layers_are_dealt_to_the_stages_that_override_the_files(tmp_path: Path) -> None:
+    text = '[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_schedule = "Interleaved1F1B"\n'
+    (tmp_path / "a.toml").write_text(text + '[activation_checkpoint]\nmode = "full"\n', encoding="utf-8")
+    settings = sf.read_framework(tmp_path / "a.toml")
+    dealt = []
+    for over in ({}, {"pp": 17}, {"pp": 2, "schedule": "1f1b"}, {"pp": 1, "schedule": None}):
+        plan, _ = settings.plan(32, devices=136, **over)
+        dealt.append((plan.vpp, plan.account_for, plan.uneven_stages))
+    assert dealt == [(2, "both", True), (2, "both", False), (1, "both", False), (1, "none", False)]
