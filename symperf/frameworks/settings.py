@@ -125,7 +125,7 @@ class FrameworkSettings:
                 f"{self.label}: the first stage has {first} layers less and the last {last}, expected at most the "
                 f"{fewest} of a stage"
             )
-        if vpp == 1 and not more:
+        if vpp == 1 and not more and max(first, last) < fewest:
             return {"first_stage_layers": fewest - first, "last_stage_layers": fewest - last}
         held = [fewest + (k < more) for k in range(pp * vpp)]
         held[0], held[-1] = held[0] - first, held[-1] - last

@@ -412,6 +412,7 @@ def test_flags_of_experts_are_values(tmp_path: Path) -> None:
         ({"first": 0, "last": 0}, 32, {}),
         ({"first": 0, "last": 2}, 30, {"first_stage_layers": 8, "last_stage_layers": 6}),
         ({"first": 0, "last": 2}, 32, {"layout": "Et*9|t*9|t*8|t*6L"}),
+        ({"first": 2, "last": 2}, 4, {"layout": "E|(t*2|)*2L"}),
         ({"first": 12}, 32, "the first stage has 12 layers less and the last 1, expected at most the 11 of a stage"),
         ({"layers_per_stage": 5}, 32, "5 layers a stage of 32, .* make 7 stages, expected pp = 4"),
     ],
