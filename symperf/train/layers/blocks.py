@@ -157,6 +157,8 @@ class Blocks:
         n = self.stream_elements
         if self.structure.dropout:
             traffic = ew.dropout_residual_bytes(n, activation_bytes, mask_bytes)
+            if self.structure.wide_stream:
+                traffic = self.added(n) + n * mask_bytes
             work = FLOPS_PER_ELEMENT["dropout"] + FLOPS_PER_ELEMENT["residual"]
             return self.kernels.stream(f"{path}/{phase}", traffic, n, work)
         return self.kernels.stream(f"{path}/{phase}", self.added(n), n, FLOPS_PER_ELEMENT["residual"])
@@ -172,13 +174,14 @@ class Blocks:
         return self.kernels.stream(f"{path}/{phase}", traffic, n, work)
 
     def residual_norm_backward(self, path: str) -> Op:
-        """Their gradients; with dropout that of the branch is another than that of the stream."""
+        """Their gradients; with dropout, or a wide stream, that of the branch is another than that of the stream."""
         n, work = self.stream_elements, FLOPS_PER_ELEMENT["residual"] + FLOPS_PER_ELEMENT["norm backward"]
-        traffic = ew.residual_norm_backward_bytes(n, activation_bytes)
+        traffic, dropped = ew.residual_norm_backward_bytes(n, activation_bytes), activation_bytes + mask_bytes
         if self.structure.wide_stream:
             traffic = wide.wide_residual_norm_backward_bytes(n, activation_bytes, statistic_bytes)
+            dropped = mask_bytes
         if self.structure.dropout:
-            traffic, work = traffic + n * (activation_bytes + mask_bytes), work + FLOPS_PER_ELEMENT["dropout"]
+            traffic, work = traffic + n * dropped, work + FLOPS_PER_ELEMENT["dropout"]
         return self.kernels.stream(f"{path}/backward", traffic, n, work)
 
     def addition(self, path: str) -> Op:
