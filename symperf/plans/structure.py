@@ -51,6 +51,8 @@ WAITED = "host_wait"
 """0 unless a run states it; only then passes wait for launches that do not run ahead."""
 SCATTERED = "scatter_latency"
 """0 unless a run states it; only then tokens of experts are sorted and summed by atomic additions."""
+SEPARATE = "separate_expert_kernels"
+"""0 unless a run states it; only then biases and limits of experts are kernels of their own."""
 SUMMED = "gradient_sum_bytes"
 """0 unless a run states it; only then kernels of their own add gradients to the accumulated ones."""
 OWNED = "owned_tensors"
@@ -110,6 +112,7 @@ class Structure(HashOnce):
         overheads: the run states what launches by the host, other software or stragglers add.
         waits_for_launches: the run states how far its host runs ahead.
         scattered: the run states what an element takes that is added atomically to its place.
+        separate_experts: the run states that biases and limits of experts are kernels of their own, and there are some.
         summed_apart: the run states what kernels move that add gradients to the accumulated ones.
         owned: tensors are dealt to replicas whole (ZeRO-1 of InternEvo).
         gathered_apart: tensors are gathered and reduced one by one, piece by piece (ZeRO-3 of DeepSpeed in 2021).
@@ -159,6 +162,7 @@ class Structure(HashOnce):
     overheads: bool = False
     waits_for_launches: bool = False
     scattered: bool = False
+    separate_experts: bool = False
     summed_apart: bool = False
     owned: bool = False
     gathered_apart: bool = False

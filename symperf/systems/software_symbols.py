@@ -21,6 +21,7 @@ SOFTWARE: Final[Mapping[str, Limits]] = {
     "expert_cast_operations": Limits(OPERATIONS, 1e-3, 1e3, zero=True),
     "exchange_overlap": Limits(FRACTION, 1e-9, 1.0, zero=True),
     "scatter_latency": Limits(TIME, 1e-15, 1e-6, zero=True),
+    "separate_expert_kernels": Limits(FRACTION, 1e-9, 1.0, zero=True),
     "gradient_sum_bytes": Limits(BYTES, 1 / 16, 1000, zero=True),
     "broadcast_piece_bytes": Limits(BYTES, 1, 1e10),
     "owned_tensors": Limits(COUNT, 1, 1e4, zero=True),

@@ -27,6 +27,7 @@ from ..plans.structure import (
     OWNED,
     PAIRED,
     SCATTERED,
+    SEPARATE,
     SPLIT,
     STATED,
     SUMMED,
@@ -112,6 +113,8 @@ def structure_of(
         sent=sent_formats(stated) if model.architecture.routed else (),
         waits_for_launches=WAITED in stated or states(system, WAITED),
         scattered=model.architecture.routed and (SCATTERED in stated or states(system, SCATTERED)),
+        separate_experts=(model.architecture.expert_bias or model.architecture.limited_gate)
+        and (SEPARATE in stated or states(system, SEPARATE)),
         summed_apart=SUMMED in stated or states(system, SUMMED),
         owned=plan.zero == 1 and (OWNED in stated or states(system, OWNED)),
         gathered_apart=plan.zero == 3 and (GATHERED in stated or states(system, GATHERED)),

@@ -73,6 +73,14 @@ scatter_latency = add(
     ZERO_UP,
     "l2",
 )
+separate_expert_kernels = add(
+    "efficiency",
+    "separate_expert_kernels",
+    r"\sigma_{xk}",
+    "1 where biases of experts, and limits of the halves of their activation, are kernels of their own; 0 where the "
+    "products and the activation take them along.",
+    domain=FRACTION,
+)
 gradient_sum_bytes = add(
     "format",
     "gradient_sum_bytes",
