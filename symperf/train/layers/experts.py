@@ -24,6 +24,7 @@ from ...formulas.language.symbols import (
     expert_operations,
     expert_tp,
     hidden_size,
+    launch_latency,
     num_experts,
     num_experts_per_token,
     routing_operations,
@@ -194,7 +195,7 @@ class Experts:
         choice = self.kernels.stream(self.path(f"choice/{phase}"), traffic, elements, FLOPS_PER_ELEMENT["softmax"])
         return sequence(
             self.kernels.matmul(self.path(f"router/{phase}"), self.tokens, self.scored, hidden_size),
-            replace(choice, launches=1 + routing_operations),
+            self.in_kernels(choice, routing_operations),
         )
 
     def router_backward(self) -> Sequence:
@@ -214,7 +215,7 @@ class Experts:
         """Gradients of a token's choices brought back and summed."""
         traffic = self.formats.summed_gradient_bytes(self.tokens)
         op = self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 1)
-        return replace(self.scattered(op), launches=1 + routing_operations)
+        return self.in_kernels(self.scattered(op), routing_operations)
 
     def combine_backward(self, name: str) -> Op:
         """The gradient of the sum spread by weight, and that of the weights."""
@@ -289,7 +290,12 @@ class Experts:
 
     def launched(self, op: Op) -> Op:
         """A product of all experts, with what the host does for each of them."""
-        return replace(op, launches=1 + expert_operations * self.held)
+        return self.in_kernels(op, expert_operations * self.held)
+
+    def in_kernels(self, op: Op, more: Any) -> Op:
+        """An operation with so many more of the host, each of a kernel that takes the device a launch where it is told."""
+        told = self.layer.structure.overheads
+        return replace(op, time=op.time + more * launch_latency if told else op.time, launches=1 + more)
 
     def activation(self, phase: str) -> Op:
         """The activation function, gated or plain, over the rows of all experts."""
