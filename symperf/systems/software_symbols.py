@@ -22,6 +22,8 @@ SOFTWARE: Final[Mapping[str, Limits]] = {
     "exchange_overlap": Limits(FRACTION, 1e-9, 1.0, zero=True),
     "scatter_latency": Limits(TIME, 1e-15, 1e-6, zero=True),
     "separate_expert_kernels": Limits(FRACTION, 1e-9, 1.0, zero=True),
+    "gated_passes": Limits(FRACTION, 0.1, 100.0),
+    "gated_backward_passes": Limits(FRACTION, 0.1, 100.0),
     "gradient_sum_bytes": Limits(BYTES, 1 / 16, 1000, zero=True),
     "broadcast_piece_bytes": Limits(BYTES, 1, 1e10),
     "owned_tensors": Limits(COUNT, 1, 1e4, zero=True),

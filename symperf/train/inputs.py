@@ -23,6 +23,7 @@ from ..plans.recompute_modules import modules_of
 from ..plans.stage_layout import chunks_of, modules_at
 from ..plans.structure import (
     COUNTED,
+    GATED,
     GATHERED,
     OWNED,
     PAIRED,
@@ -115,6 +116,7 @@ def structure_of(
         scattered=model.architecture.routed and (SCATTERED in stated or states(system, SCATTERED)),
         separate_experts=(model.architecture.expert_bias or model.architecture.limited_gate)
         and (SEPARATE in stated or states(system, SEPARATE)),
+        slow_gates=model.architecture.gated_mlp and any(name in stated or states(system, name) for name in GATED),
         summed_apart=SUMMED in stated or states(system, SUMMED),
         owned=plan.zero == 1 and (OWNED in stated or states(system, OWNED)),
         gathered_apart=plan.zero == 3 and (GATHERED in stated or states(system, GATHERED)),

@@ -81,6 +81,20 @@ separate_expert_kernels = add(
     "products and the activation take them along.",
     domain=FRACTION,
 )
+gated_passes = add(
+    "efficiency",
+    "gated_passes",
+    r"\rho_{glu}",
+    "Bytes that a software's kernels of a gated activation take the time of, over those that one kernel moves.",
+    domain=POSITIVE,
+)
+gated_backward_passes = add(
+    "efficiency",
+    "gated_backward_passes",
+    r"\rho_{dglu}",
+    "Bytes that a software's kernels of a gated activation's gradients take the time of, over those of one kernel.",
+    domain=POSITIVE,
+)
 gradient_sum_bytes = add(
     "format",
     "gradient_sum_bytes",

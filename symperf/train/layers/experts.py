@@ -293,7 +293,7 @@ class Experts:
         return self.in_kernels(op, expert_operations * self.held)
 
     def in_kernels(self, op: Op, more: Any) -> Op:
-        """An operation with so many more of the host, each of a kernel that takes the device a launch where it is told."""
+        """An operation with more of the host, each of a kernel that takes the device a launch where it is told."""
         told = self.layer.structure.overheads
         return replace(op, time=op.time + more * launch_latency if told else op.time, launches=1 + more)
 
