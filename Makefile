@@ -43,7 +43,7 @@ bench: ## the time of one prediction, of start-up and of kernels
 	$(PYTHON) benchmarks/bench_startup.py
 	$(PYTHON) benchmarks/bench_kernels.py
 
-SMOKES = bench_compilers bench_explorer bench_factorial bench_kernels bench_point bench_search bench_startup performance published_plans same_answers serving_simulation
+SMOKES = bench_compilers bench_dask bench_explorer bench_factorial bench_kernels bench_point bench_search bench_startup performance published_plans same_answers serving_simulation
 smoke: ## every benchmark compares its results, and none measures; whether the program of the step has grown
 	@for each in $(SMOKES); do $(PYTHON) benchmarks/$$each.py --smoke || exit 1; done
 	@$(PYTHON) benchmarks/history.py

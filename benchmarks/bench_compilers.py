@@ -125,7 +125,7 @@ def _statements(body: Sequence[ast.stmt]) -> list[str]:
             lines += [f"{word} ({test}) {{", *_statements(node.body), "}"]
         elif isinstance(node, ast.Return | ast.Break):
             lines.append(ast.unparse(node) + ";")
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and node.value.args:  # no hint to LLVM
             lines.append(_value(node.value) + ";")
     return lines
 

@@ -20,6 +20,7 @@ from bench_search import OVERLAPS
 import symperf as sf
 from symperf.codegen.bytecode import Bytecode, bytecode_machine
 from symperf.codegen.evaluate import outputs_at
+from symperf.codegen.kernel import GridKernel
 from symperf.codegen.passes import prune
 from symperf.codegen.reduce import TopK
 from symperf.codegen.workers import default_threads
@@ -36,9 +37,13 @@ MESHED = 1 << 13
 
 
 def scattered(small: bool) -> list[dict[str, Any]]:
-    """Points that share nothing, on one core: time and memory of a training step at random places of the first mix."""
-    program, values = step()
-    program = prune(program, ["time", "slack"])
+    """Points that share nothing, on one core: the time of a training step at random places of the first mix.
+
+    To a kernel they are one axis along which several inputs vary; smoke tests have NumPy run its program.
+    """
+    whole, values = step()
+    table = GridKernel(whole, [MIXES[0]], ["time"], store=store())
+    program = prune(whole, ["time"])
     count, repeat = (1 << 10, 1) if small else (1 << 16, 5)
     draw = np.random.default_rng(0)
     columns = {name: draw.choice(points(name, 100, values), count) for name in MIXES[0]}
@@ -55,9 +60,13 @@ def scattered(small: bool) -> list[dict[str, Any]]:
     def in_numpy() -> Any:
         return np.concatenate([outputs_at(program, inputs, size)["time"] for size, inputs in cut(MESHED)])
 
-    for found, expected in zip(compiled(), in_numpy(), strict=True):
+    def by_kernel() -> Any:
+        return table.run({MIXES[0]: [*columns.values()]}, values, tier="numpy" if small else "numba", threads=1)["time"]
+
+    for found, other, expected in zip(compiled(), by_kernel(), in_numpy(), strict=True):
         same("a scattered point", found, expected)
-    routes = {"compiled interpreter": compiled, "NumPy": in_numpy}
+        same("a scattered point of a kernel", other, expected)
+    routes = {"kernel": by_kernel, "compiled interpreter": compiled, "NumPy": in_numpy}
     taken = in_turn(repeat, routes)
     return [{"route": name, "points": count, "cpu_ns_per_point": cpu / count * 1e9} for name, (_, cpu) in taken.items()]
 

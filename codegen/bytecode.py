@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .compiling import load_function
-from .passes import masks
+from .passes import inputs_along, masks
 from .printers.numba import bytecode_module
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from .passes import Axis
     from .program import Program
     from .store import Store
 
@@ -127,11 +128,11 @@ class LoopInvariants:
 
     Args:
         program: the program, without lets.
-        axes: names of the inputs that vary.
+        axes: the inputs that vary.
         wanted: positions of the values to compute, no constants.
     """
 
-    def __init__(self, program: Program, axes: Sequence[str], wanted: Iterable[int]) -> None:
+    def __init__(self, program: Program, axes: Sequence[Axis], wanted: Iterable[int]) -> None:
         self.axes = tuple(axes)
         self.depends = masks(program, axes)
         found = set(wanted)
@@ -146,8 +147,10 @@ class LoopInvariants:
                     if self.depends[operand] != self.depends[position]
                     and program.instructions[operand][0] not in ("input", "constant")
                 )
+        inputs = [position for position in shared if program.instructions[position][0] == "input"]
+        self.inputs: dict[int, str] = {position: program.instructions[position][1] for position in inputs}
         by_mask: dict[int, list[int]] = {}
-        for position in sorted(shared):
+        for position in sorted(shared - set(inputs)):
             by_mask.setdefault(self.depends[position], []).append(position)
         self.parts = [
             (mask, Bytecode(program, by_mask[mask], {p for p in shared if self.depends[p] != mask}))
@@ -156,13 +159,14 @@ class LoopInvariants:
 
     def run(self, kernel: Any, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> dict[int, Array]:
         """By position the values wanted, with a dimension for each axis that they depend on, in the order given."""
-        found: dict[int, Array] = {}
+        found = {p: columns[name] if name in columns else np.array(scalars[name]) for p, name in self.inputs.items()}
         for mask, steps in self.parts:
-            names = [axis for k, axis in enumerate(self.axes) if mask >> k & 1]
-            shape = tuple(len(columns[axis]) for axis in names)
+            along = [inputs_along(axis) for k, axis in enumerate(self.axes) if mask >> k & 1]
+            shape = tuple(len(columns[names[0]]) for names in along)
             inputs = dict(scalars)
-            for k, axis in enumerate(names):
-                inputs[axis] = columns[axis].reshape([-1 if k == other else 1 for other in range(len(names))])
+            for k, names in enumerate(along):
+                lie = [-1 if k == other else 1 for other in range(len(along))]
+                inputs |= {name: columns[name].reshape(lie) for name in names}
             given = {p: self._broadcast(found[p], self.depends[p], mask) for _, p in steps.given}
             found.update(zip(steps.wanted, steps.run(kernel, shape, inputs, given), strict=True))
         return found

@@ -10,6 +10,8 @@ import numpy as np
 
 from .bytecode import LoopInvariants, bytecode_machine
 from .compiling import load_function
+from .numpy_grid import along, strides
+from .passes import axis_sizes
 from .store import digest
 from .workers import boxes, run_boxes
 
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from .printers.numba import KernelBody
+    from .passes import Axis
+    from .printers.kernel_body import KernelBody
     from .store import Store
     from .workers import Box
 
@@ -73,14 +76,14 @@ class GeneratedNest:
         """What is computed before the loops: scalars, a table for each outer axis, and rows of the vector's length.
 
         Args:
-            columns: points by axis.
+            columns: points by input.
             scalars: the other inputs.
         """
         body, nest = self.body, self.body.nest
         values = self._invariants.run(bytecode_machine(self.store), columns, scalars)
         uniform = np.array([values[p] for p in body.scalars], dtype=np.float64)
         tables = [np.stack([values[p] for p in rows], axis=1).ravel() for rows in body.tables if rows]
-        shape = [len(columns[axis]) for axis in nest.vector]
+        shape = [*axis_sizes(columns, nest.vector).values()]
         rows = np.empty((len(body.columns), *shape))
         for k, position in enumerate(body.columns):
             value, inside = values[position], self._invariants.depends[position] >> len(nest.outer)
@@ -89,6 +92,31 @@ class GeneratedNest:
                 value = value.reshape([next(sizes) if inside >> d & 1 else 1 for d in range(len(shape))])
             rows[k] = value
         return uniform, tables, rows.ravel()
+
+    def run_grid(
+        self, columns: Mapping[str, Array], scalars: Mapping[str, Any], order: Sequence[Axis], states: Sequence[Any]
+    ) -> None:
+        """Run the function over a whole grid, in as many threads as there are states.
+
+        Args:
+            columns: points by input.
+            scalars: the other inputs.
+            order: of the axes in the index of a point.
+            states: for each thread the arrays that its calls change.
+        """
+        nest = self.body.nest
+        sizes = axis_sizes(columns, order)
+        steps = strides(sizes, order)
+        offsets = np.zeros([sizes[axis] for axis in nest.vector], np.int64)
+        for k, axis in enumerate(nest.vector):
+            offsets += along(np.arange(sizes[axis]) * steps[axis], k, len(nest.vector))
+        self.run(
+            self.compute_outside(columns, scalars),
+            [*(sizes[axis] for axis in nest.outer), offsets.size],
+            np.array([*(steps[axis] for axis in nest.outer), 0], dtype=np.int64),
+            offsets.ravel(),
+            states,
+        )
 
     def run(
         self,

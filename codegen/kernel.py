@@ -13,58 +13,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .builder import FREE
+from .bounded_nest import BoundedNest
 from .bytecode import Bytecode, bytecode_machine
-from .evaluate import evaluate, outputs_at
+from .choose_bound import find_ranges, load_or_choose
+from .evaluate import outputs_at
 from .generated import GeneratedNest
-from .loop_nest import SCALAR_CALLS, WEIGHTS, LoopNest, choose_loop_nest, schedule
-from .passes import choose_order, fold, masks, prune, strength_reduce
+from .loop_nest import BLOCKS, LoopNest, choose_loop_nest, schedule
+from .numpy_grid import add_reason, run_on_numpy
+from .passes import axis_sizes, fold, inputs_along, prune, strength_reduce
 from .printers.numba import place_instructions, render
 from .reassociate import reassociate
 from .reduce import BestPoints
-from .workers import boxes, default_threads, run_boxes
+from .tiers import best_tier, count_operations
+from .workers import default_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from .choose_bound import Chosen
+    from .passes import Axis
     from .program import Program
     from .reduce import TopK
     from .store import Store
-    from .workers import Box
 
     Array = np.ndarray[Any, Any]
 
-LOADING = 0.7
-"""Seconds to load machine code that is there, with all that runs it; this and the next, on one core of two (2026)."""
-COMPILING, PER_INSTRUCTION = 1.5, 2.3e-3
-"""Seconds to make it: in any case, and for each instruction."""
-PER_POINT, PER_DISPATCH, PER_OPERATION = 4e-8, 1.1e-10, 0.9e-9
-"""Seconds of NumPy: to look at a point; its share of a block's calls, for each instruction; to compute a value."""
-COSTS = WEIGHTS | SCALAR_CALLS
-"""Of operations that are not as quick as a sum: a division counts as five."""
 LOADED = 20_000
 """Points up to which NumPy is as fast where machine code is loaded already."""
+BOUNDED = 20_000_000
+"""Points from which a bound is chosen, and machine code made that has one; where that is there, fewer have it too."""
 TABLE_SIZE = 20_000
 """Points of an axis, or of the vector, up to which what depends on it alone is computed before all loops."""
-NUMPY_BLOCK = 1 << 15
-"""Points that NumPy computes at once: their intermediate values stay in a cache."""
 FEW = 4096
 """Points found up to which machine code for all programs computes what is shown of them."""
 CONSTRAINTS = 254
 """At most so many: the reason of a point is a byte."""
-
-
-def best_tier(points: int, operations: float, instructions: int, cached: bool) -> str:
-    """The back end that answers first, "numpy" or "numba"; the run of machine code is little beside making it.
-
-    Args:
-        points: of the grid.
-        operations: values to compute in all: each at the points of the axes that it depends on.
-        instructions: of the program.
-        cached: whether the machine code is there already.
-    """
-    in_numpy = points * (PER_POINT + PER_DISPATCH * instructions) + PER_OPERATION * operations
-    return "numba" if in_numpy > (LOADING if cached else COMPILING + PER_INSTRUCTION * instructions) else "numpy"
 
 
 class GridKernel:
@@ -72,7 +55,7 @@ class GridKernel:
 
     Args:
         program: the program.
-        axes: names of the inputs that vary, in the order in which results are indexed.
+        axes: the inputs that vary, in the order in which results are indexed; several that vary together are one axis.
         outputs: names of the outputs to return.
         constraints: names of outputs that are at least zero where a point is feasible. They are computed without
             reassociation, so that a value of exactly zero is one here too.
@@ -86,7 +69,7 @@ class GridKernel:
     def __init__(
         self,
         program: Program,
-        axes: Sequence[str],
+        axes: Sequence[Axis],
         outputs: Sequence[str],
         *,
         constraints: Sequence[str] = (),
@@ -103,14 +86,16 @@ class GridKernel:
         self._check()
         self._nests: dict[Any, LoopNest] = {}
         self._generated: dict[Any, GeneratedNest] = {}
+        self._bounds: dict[Any, Chosen | None] = {}
         self._point_code: Bytecode | None = None
         self._stages: dict[bool, list[tuple[str, Program]]] = {}
 
     def _check(self) -> None:
         if not self.axes:
             raise ValueError("a kernel needs an axis at least")
-        if len(set(self.axes)) != len(self.axes):
-            raise ValueError(f"an axis is given twice: {', '.join(self.axes)}")
+        names = [name for axis in self.axes for name in inputs_along(axis)]
+        if len(set(names)) != len(names):
+            raise ValueError(f"an axis is given twice: {', '.join(names)}")
         unknown = [n for n in (*self.outputs, *self.constraints, *self._reads) if n not in self.program.outputs]
         if unknown:
             raise ValueError(f"the program has no output {', '.join(map(repr, unknown))}")
@@ -151,7 +136,7 @@ class GridKernel:
         """The program of the outputs that the points found show, as it was given."""
         return prune(self.program, self.outputs)
 
-    def choose_nest(self, sizes: Mapping[str, int]) -> LoopNest:
+    def choose_nest(self, sizes: Mapping[Axis, int]) -> LoopNest:
         """The loops of least estimated cost for axes of these sizes."""
         key = tuple(sizes.items())
         if key not in self._nests:
@@ -160,23 +145,26 @@ class GridKernel:
 
     def run(
         self,
-        axes: Mapping[str, Any],
+        axes: Mapping[Any, Any],
         scalars: Mapping[str, float],
         *,
         threads: int | None = None,
         tier: str | None = None,
         nest: LoopNest | None = None,
         block: int | None = None,
+        bound: bool | None = None,
     ) -> Any:
         """Compute the grid.
 
         Args:
-            axes: points by axis.
+            axes: points by axis; of one with several inputs a row for each.
             scalars: the other inputs.
             threads: how many; by default one for each processor.
             tier: "numpy" or "numba"; by default what is likely to be faster.
             nest: the loops; by default those of least estimated cost.
             block: points of the vector computed together.
+            bound: whether points are ruled out by a bound of what is reduced, which changes no answer; by default
+                where that pays.
 
         Returns:
             With a reduction `reduce.BestPoints`. Without one a dictionary with an array for each output, a dimension
@@ -187,28 +175,36 @@ class GridKernel:
             ValueError: an axis or scalar that is missing or not known, or an empty axis.
         """
         columns, values = self._read_inputs(axes, scalars)
-        sizes = {name: len(column) for name, column in columns.items()}
+        sizes = axis_sizes(columns, self.axes)
+        turns = nest is None
         nest = nest or self.choose_nest(sizes)
         points = prod(sizes.values())
         if tier == "numpy" or (tier is None and points <= LOADED):
             return self._run_on_numpy(columns, values)
-        generated = self._generate(self._choose_program(columns, values), nest, sizes, block)
+        program = self._choose_program(columns, values)
+        chooses = points >= BOUNDED or bound is True
+        found = None if bound is False else self._find_bound(program, nest, columns, values, block, turns, chooses)
+        generated = self._generate(program, nest, sizes, block, found)
         if tier is None and self._choose_tier(sizes, generated) == "numpy":
             return self._run_on_numpy(columns, values)
         return self._run_on_numba(generated, columns, values, threads or default_threads(points))
 
     def _read_inputs(
-        self, axes: Mapping[str, Any], scalars: Mapping[str, float]
+        self, axes: Mapping[Any, Any], scalars: Mapping[str, float]
     ) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Axes as float64 arrays in the caller's order, and the scalars that the program reads."""
+        """Points of the axes as float64 arrays by input, in the caller's order; the scalars that the program reads."""
         if set(axes) != set(self.axes):
-            raise ValueError(f"found axes {', '.join(axes)}; expected {', '.join(self.axes)}")
-        columns = {}
-        for name in self.axes:
-            column = np.ascontiguousarray(axes[name], dtype=np.float64)
-            if column.ndim != 1 or not column.size:
-                raise ValueError(f"axis {name}: expected one dimension and one point at least, found {column.shape}")
-            columns[name] = column
+            raise ValueError(f"found axes {', '.join(map(_label, axes))}; expected {', '.join(map(_label, self.axes))}")
+        columns: dict[str, Array] = {}
+        for axis in self.axes:
+            names, given = inputs_along(axis), axes[axis]
+            rows = [np.ascontiguousarray(row, dtype=np.float64) for row in ([given] if axis in names else given)]
+            if len(rows) != len(names) or any(
+                row.shape != rows[0].shape or row.ndim != 1 or not row.size for row in rows
+            ):
+                found = ", ".join(str(row.shape) for row in rows)
+                raise ValueError(f"axis {_label(axis)}: expected one dimension and one point at least, found {found}")
+            columns.update(zip(names, rows, strict=True))
         missing = [n for n in self.program.inputs if n not in columns and n not in scalars]
         needed = [n for n in missing if n in self.loop_program.inputs] or (missing if self.reduce is not None else [])
         if needed:
@@ -217,143 +213,103 @@ class GridKernel:
 
     def _choose_program(self, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Program:
         """What to generate code from, given the inputs."""
-        if self.loop_program.instructions == self.loop_program_nonnegative.instructions:
-            return self.loop_program
         signed = any(v < 0 for v in scalars.values()) or any(c.min() < 0 for c in columns.values())
         return self.loop_program if signed else self.loop_program_nonnegative
 
-    def _choose_tier(self, sizes: Mapping[str, int], generated: GeneratedNest) -> str:
+    def _find_bound(
+        self,
+        program: Program,
+        nest: LoopNest,
+        columns: Mapping[str, Array],
+        scalars: Mapping[str, Any],
+        block: int | None,
+        turns: bool,
+        chooses: bool,
+    ) -> Chosen | None:
+        """What rules out points, if that pays; it is chosen anew where what there is does not hold for these."""
+        if self.reduce is None or program is not self.loop_program_nonnegative:
+            return None
+        key = nest, block, turns, chooses
+        found = self._bounds.get(key)
+        if key not in self._bounds or (chooses and found and not found.bounded.holds(find_ranges(columns, scalars))):
+            about = program, self.reduce, self.constraints, nest, columns, scalars, self.store
+            size = block or BLOCKS[1]
+            self._bounds[key] = found = load_or_choose(*about, block=size, may_turn=turns, may_choose=chooses)
+        return found
+
+    def _choose_tier(self, sizes: Mapping[Axis, int], generated: GeneratedNest) -> str:
         if generated.has_run:
             return "numba"
-        program = generated.body.program
-        cost = prod(sizes.values()), self._count_operations(program, sizes), len(program)
+        program = self.loop_program_nonnegative
+        cost = prod(sizes.values()), count_operations(program, sizes), len(program)
         return best_tier(*cost, best_tier(*cost, True) == "numba" and generated.is_cached())
 
-    def _explain(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]:
-        """The axes, and after each pass the instructions, and the operations a point of such a grid, by their cost."""
-        points = prod(sizes.values())
-        stages = self._stages[program is not self.loop_program]
-        counted = [[n, len(p), round(self._count_operations(p, sizes, COSTS) / points, 3)] for n, p in stages]
-        return {"axes": dict(sizes), "passes": counted}
+    def _explain(self, program: Program, sizes: Mapping[Axis, int], bounded: Program | None) -> dict[str, Any]:
+        """The axes, and after each pass the instructions, and the operations a point of such a grid, by their cost.
 
-    @staticmethod
-    def _count_operations(
-        program: Program, sizes: Mapping[str, int], weights: Mapping[str, float] | None = None
-    ) -> float:
-        """The values to compute over a grid, if each is computed at the points that it depends on.
-
-        Args:
-            program: of the kernel.
-            sizes: points by axis.
-            weights: of operations that count as more or fewer than one.
+        With a bound, also what is computed of points that it rules out.
         """
-        axes = tuple(sizes)
-        volume = [prod(sizes[axis] for k, axis in enumerate(axes) if mask >> k & 1) for mask in range(1 << len(axes))]
-        pairs = zip(program.instructions, masks(program, axes), strict=True)
-        counted = ((operation, volume[mask]) for (operation, *_), mask in pairs if operation not in FREE)
-        return sum(n * (weights or {}).get(operation, 1) for operation, n in counted)
+        points = prod(sizes.values())
+        stages = [*self._stages[program is not self.loop_program]]
+        if bounded is not None:
+            names = [name for name in bounded.outputs if name not in self._reads]
+            stages.append(("bound", prune(bounded, names)))
+        counted = [[n, len(p), round(count_operations(p, sizes, weighted=True) / points, 3)] for n, p in stages]
+        return {"axes": {_label(axis): n for axis, n in sizes.items()}, "passes": counted}
 
-    def _generate(self, program: Program, nest: LoopNest, sizes: Mapping[str, int], block: int | None) -> GeneratedNest:
+    def _generate(
+        self,
+        program: Program,
+        nest: LoopNest,
+        sizes: Mapping[Axis, int],
+        block: int | None,
+        found: Chosen | None = None,
+    ) -> GeneratedNest:
         tabled = {axis for axis in nest.outer if sizes[axis] <= TABLE_SIZE}
-        if prod(sizes[axis] for axis in nest.vector) <= TABLE_SIZE:
+        if nest.outer and prod(sizes[axis] for axis in nest.vector) <= TABLE_SIZE:
             tabled.update(nest.vector)
-        key = (nest, block, frozenset(tabled), program is self.loop_program_nonnegative)
+        key = (nest, block, frozenset(tabled), program is self.loop_program_nonnegative, found and found.choice)
         if key not in self._generated:
-            body = place_instructions(program, nest, block=block, tabled=key[2])
-            text = render(body, self._reads, self.constraints, self.reduce)
-            self._generated[key] = GeneratedNest(body, text, self.store, self._explain(program, sizes))
+            about = self._explain(program, sizes, found.bounded.program if found else None)
+            if found is None:
+                body = place_instructions(program, nest, block=block, tabled=key[2])
+                text = render(body, self._reads, self.constraints, self.reduce)
+                self._generated[key] = GeneratedNest(body, text, self.store, about)
+            else:
+                assert self.reduce is not None
+                bounded = found, self.reduce, self.constraints
+                self._generated[key] = BoundedNest(*bounded, self.store, about, block=block, tabled=key[2])
         return self._generated[key]
 
     def _run_on_numba(
-        self,
-        generated: GeneratedNest,
-        columns: Mapping[str, Array],
-        scalars: Mapping[str, Any],
-        threads: int,
+        self, generated: GeneratedNest, columns: Mapping[str, Array], scalars: Mapping[str, Any], threads: int
     ) -> Any:
-        nest = generated.body.nest
-        sizes = {name: len(column) for name, column in columns.items()}
-        order = (*nest.outer, *nest.vector)
-        steps = _strides(sizes, order if self.reduce is None else self.axes)
-        offsets = np.zeros([sizes[axis] for axis in nest.vector], np.int64)
-        for k, axis in enumerate(nest.vector):
-            offsets += _along(np.arange(sizes[axis]) * steps[axis], k, len(nest.vector))
-        total = prod(sizes.values())
-        filled = np.empty((len(self._reads), total if self.reduce is None else 0))
-        reason = np.empty(total if self.reduce is None and self.constraints else 0, np.uint8)
-        states: list[Any] = [(filled.ravel(), reason)] * threads
         if self.reduce is not None:
             states = [self.reduce.start(len(self.constraints)) for _ in range(threads)]
-        generated.run(
-            generated.compute_outside(columns, scalars),
-            [*(sizes[axis] for axis in nest.outer), offsets.size],
-            np.array([*(steps[axis] for axis in nest.outer), 0], dtype=np.int64),
-            offsets.ravel(),
-            states,
-        )
-        if self.reduce is not None:
+            generated.run_grid(columns, scalars, self.axes, states)
             return self._points(states, columns, scalars)
+        sizes = axis_sizes(columns, self.axes)
+        order = (*generated.body.nest.outer, *generated.body.nest.vector)
+        total = prod(sizes.values())
+        filled = np.empty((len(self._reads), total))
+        reason = np.empty(total if self.constraints else 0, np.uint8)
+        generated.run_grid(columns, scalars, order, [(filled.ravel(), reason)] * threads)
         shape = [sizes[axis] for axis in order]
         turn = [order.index(axis) for axis in self.axes]
         found = {name: filled[k].reshape(shape).transpose(turn) for k, name in enumerate(self._reads)}
-        return _add_reason(found, reason.reshape(shape).transpose(turn) if self.constraints else None)
+        return add_reason(found, reason.reshape(shape).transpose(turn) if self.constraints else None)
 
     def _run_on_numpy(self, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Any:
-        sizes = {name: len(column) for name, column in columns.items()}
-        order = choose_order(self.loop_program, sizes)
-        shape = tuple(sizes.values())
-        wanted = set(self.loop_program.outputs.values())
-        steps = _strides(sizes, self.axes)
-        state: Any = None if self.reduce is None else self.reduce.start(len(self.constraints))
-        found: dict[str, Array] = {}
-        if self.reduce is None:
-            found = {name: np.empty(shape) for name in self._reads}
-        whole = np.zeros(shape if self.reduce is None and self.constraints else (0,) * len(shape), np.uint8)
-
-        def work(_: int, box: Box) -> None:
-            nonlocal state
-            part = dict(zip(order, box, strict=True))
-            window = tuple(slice(*part[axis]) for axis in self.axes)
-            cut = tuple(stop - start for start, stop in (part[axis] for axis in self.axes))
-            given = dict(scalars)
-            for k, axis in enumerate(self.axes):
-                given[axis] = _along(columns[axis][window[k]], k, len(cut))
-            by_position = evaluate(self.loop_program, given, wanted)
-            values = {name: by_position[position] for name, position in self.loop_program.outputs.items()}
-            reason = self._reason(values, cut)
-            if self.reduce is None:
-                for name in self._reads:
-                    found[name][window] = values[name]
-                if self.constraints:
-                    whole[window] = reason
-                return
-            flat = np.zeros(cut, np.int64)
-            for k, axis in enumerate(self.axes):
-                flat += _along(np.arange(*part[axis]) * steps[axis], k, len(cut))
-            value = np.broadcast_to(values[self.reduce.output], cut).ravel()
-            state = self.reduce.absorb(state, value, reason.ravel(), flat.ravel())
-
-        todo = boxes([sizes[axis] for axis in order], [1] * len(order), NUMPY_BLOCK)
-        run_boxes(todo, work, 1)
-        if self.reduce is not None:
-            return self._points([state], columns, scalars)
-        return _add_reason(found, whole if self.constraints else None)
-
-    def _reason(self, values: Mapping[str, Any], shape: tuple[int, ...]) -> Array:
-        """Per point 0 where feasible, else one more than the position of the first constraint that fails."""
-        reason = np.zeros(shape, np.uint8)
-        with np.errstate(invalid="ignore"):
-            for k in range(len(self.constraints), 0, -1):
-                reason[~np.broadcast_to(values[self.constraints[k - 1]] >= 0, shape)] = k
-        return reason
+        found = run_on_numpy(self.loop_program, self.axes, columns, scalars, self._reads, self.constraints, self.reduce)
+        return found if self.reduce is None else self._points([found], columns, scalars)
 
     def _points(self, states: Sequence[Any], columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> BestPoints:
         """The points found, from the states of all threads."""
         assert self.reduce is not None
         _, flat, _, counts = self.reduce.merge(states)
-        shape = tuple(len(columns[axis]) for axis in self.axes)
+        shape = tuple(axis_sizes(columns, self.axes).values())
         indices = dict(zip(self.axes, np.unravel_index(flat, shape), strict=True))
-        at = {name: columns[name][indices[name]] for name in self.axes}
+        at = {name: columns[name][indices[axis]] for axis in self.axes for name in inputs_along(axis)}
         feasible, *rejected = (int(n) for n in counts)
         return BestPoints(
             flat, indices, self._values_at({**scalars, **at}, len(flat)), feasible, dict(enumerate(rejected))
@@ -369,15 +325,5 @@ class GridKernel:
         return dict(zip(names, self._point_code.run(bytecode_machine(self.store), (count,), inputs), strict=True))
 
 
-def _along(column: Array, dimension: int, dimensions: int) -> Array:
-    """A view of a column with one point in every dimension but one, so that it broadcasts."""
-    return column.reshape([-1 if k == dimension else 1 for k in range(dimensions)])
-
-
-def _strides(sizes: Mapping[str, int], order: Sequence[str]) -> dict[str, int]:
-    """How far apart neighbours along each axis are where `order` is the order of the axes."""
-    return {axis: prod(sizes[other] for other in order[k + 1 :]) for k, axis in enumerate(order)}
-
-
-def _add_reason(found: dict[str, Array], reason: Array | None) -> dict[str, Array]:
-    return found if reason is None else {**found, "feasible": reason == 0, "reason": reason}
+def _label(axis: Axis) -> str:
+    return " with ".join(inputs_along(axis))

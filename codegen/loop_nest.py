@@ -18,6 +18,8 @@ from .program import Program
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from .passes import Axis
+
 LANES = 8
 """Points that a machine instruction works on at most; vectors are padded to a multiple."""
 LOOP = 24.0
@@ -41,8 +43,8 @@ class LoopNest:
         vector: axes whose points together are the vector, the last one fastest.
     """
 
-    outer: tuple[str, ...]
-    vector: tuple[str, ...]
+    outer: tuple[Axis, ...]
+    vector: tuple[Axis, ...]
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def placements(program: Program, nest: LoopNest) -> list[Placement]:
     return [Placement((m & inside).bit_length(), bool(m & ~inside)) for m in masks(program, order)]
 
 
-def choose_loop_nest(program: Program, sizes: Mapping[str, int], block: int = 512) -> LoopNest:
+def choose_loop_nest(program: Program, sizes: Mapping[Axis, int], block: int = 512) -> LoopNest:
     """The loops of least estimated cost.
 
     Args:
@@ -95,7 +97,7 @@ def choose_loop_nest(program: Program, sizes: Mapping[str, int], block: int = 51
     return LoopNest(outer, vector)
 
 
-def _vectors(axes: Sequence[str], sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+def _vectors(axes: Sequence[Axis], sizes: Mapping[Axis, int]) -> Iterator[tuple[Axis, ...]]:
     """The sets of axes that might be the vector."""
     for axis in axes:
         yield (axis,)
@@ -110,11 +112,11 @@ def _vectors(axes: Sequence[str], sizes: Mapping[str, int]) -> Iterator[tuple[st
 
 def _best_order(
     costs: Mapping[int, tuple[float, float]],
-    axes: Sequence[str],
-    sizes: Mapping[str, int],
-    vector: Sequence[str],
+    axes: Sequence[Axis],
+    sizes: Mapping[Axis, int],
+    vector: Sequence[Axis],
     block: int,
-) -> tuple[float, tuple[str, ...]]:
+) -> tuple[float, tuple[Axis, ...]]:
     """The least cost of the loop nests with this vector, and the order of its loops.
 
     A loop runs as often as those around it, whatever their order: the cost of what is decided in the innermost loop of
@@ -154,7 +156,7 @@ def _best_order(
                 options.append((best[rest] + volume[chosen] * (held[chosen] - held[rest] + LOOP * blocks), k))
         best[chosen], last[chosen] = min(options)
     # 4. Back from the set of all axes, the innermost first.
-    order: list[str] = []
+    order: list[Axis] = []
     chosen = len(held) - 1
     while chosen:
         order.append(outer[last[chosen]])

@@ -1,7 +1,7 @@
 """Passes: from a `Program` to a `Program`, or to a fact about each of its instructions.
 
 A pass keeps the order of the outputs and never changes its argument. Inputs that nothing reads any more are dropped.
-Axes are named inputs that loops run over.
+Axes are inputs that loops run over, each its own or several together.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from .interpret import floats
 from .program import JUMPS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence, Sized
 
     from .program import Program
 
+Axis = str | tuple[str, ...]
+"""What varies along an axis: an input, or several inputs together, as the columns of a table do."""
 MAX_AXES = 12
 """The order of more axes than these is not searched: the search doubles with each."""
 _ARITHMETIC = floats()
@@ -69,9 +71,19 @@ def fold(program: Program) -> Program:
     return rewrite(program, _emit_folded)
 
 
-def masks(program: Program, axes: Sequence[str]) -> list[int]:
+def inputs_along(axis: Axis) -> tuple[str, ...]:
+    """The inputs that vary along an axis."""
+    return (axis,) if isinstance(axis, str) else axis
+
+
+def axis_sizes(columns: Mapping[str, Sized], axes: Sequence[Axis]) -> dict[Axis, int]:
+    """Points by axis, given those of each input."""
+    return {axis: len(columns[inputs_along(axis)[0]]) for axis in axes}
+
+
+def masks(program: Program, axes: Sequence[Axis]) -> list[int]:
     """Per instruction, which axes it depends on: bit `k` for `axes[k]`."""
-    bits = {axis: 1 << k for k, axis in enumerate(axes)}
+    bits = {name: 1 << k for k, axis in enumerate(axes) for name in inputs_along(axis)}
     found: list[int] = []
     for instruction in program.instructions:
         if instruction[0] == "input":
@@ -86,7 +98,26 @@ def masks(program: Program, axes: Sequence[str]) -> list[int]:
     return found
 
 
-def choose_order(program: Program, sizes: Mapping[str, int]) -> tuple[str, ...]:
+def nonnegative(program: Program) -> list[bool]:
+    """Per instruction, whether it is known not to be below zero if no input is."""
+    found: list[bool] = []
+    for operation, *operands in program.instructions:
+        found.append(is_nonnegative(operation, operands, found))
+    return found
+
+
+def is_nonnegative(operation: str, operands: Sequence[Any], known: Sequence[bool]) -> bool:
+    """Whether the value of an operation is known not to be below zero, from whether those of its operands are."""
+    if operation in ("input", "constant"):
+        return operation == "input" or operands[0] >= 0
+    if operation == "max":
+        return any(known[o] for o in operands)
+    if operation in ("above_one", "at_least"):
+        return True
+    return operation not in ("subtract", "log2") and all(known[o] for o in operands)
+
+
+def choose_order(program: Program, sizes: Mapping[Axis, int]) -> tuple[Axis, ...]:
     """The order of loops, outermost first, that computes the fewest operations in all.
 
     The cost of an order is the sum over operations (inputs, constants and lets are free) of the product of the sizes
@@ -131,7 +162,7 @@ def choose_order(program: Program, sizes: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(reversed(order))
 
 
-def strength_reduce(program: Program, axes: Sequence[str], *, exact: Iterable[str] = ()) -> Program:
+def strength_reduce(program: Program, axes: Sequence[Axis], *, exact: Iterable[str] = ()) -> Program:
     """Multiply by a reciprocal where the divisor depends on fewer axes than the quotient, or divides twice or more.
 
     A quotient that a `ceil_div`, a `above_one`, a `at_least` or an exact output reads stays a true division: 525 *
@@ -139,7 +170,7 @@ def strength_reduce(program: Program, axes: Sequence[str], *, exact: Iterable[st
 
     Args:
         program: the program, without lets.
-        axes: names of the inputs that loops run over.
+        axes: the inputs that loops run over.
         exact: outputs that must not change by a bit.
 
     Returns:

@@ -11,11 +11,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from .builder import Builder, eliminate_dead_code, operands_of
-from .passes import exact_cone, masks
+from .passes import exact_cone, is_nonnegative, masks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from .passes import Axis
     from .program import Program
 
     Join = Callable[[int, int], int]
@@ -32,13 +33,13 @@ FAMILIES = {
 
 
 def reassociate(
-    program: Program, axes: Sequence[str], *, exact: Iterable[str] = (), nonnegative: bool = False
+    program: Program, axes: Sequence[Axis], *, exact: Iterable[str] = (), nonnegative: bool = False
 ) -> Program:
     """Combine operands that depend on fewer axes first.
 
     Args:
         program: the program, without lets (`prune` gives one).
-        axes: names of the inputs that loops run over; their order is of no importance.
+        axes: the inputs that loops run over; their order is of no importance.
         exact: outputs that must not change by a bit, such as those compared with zero. What a `ceil_div`, a `above_one`
             or a `at_least` reads is never changed.
         nonnegative: no input is below zero, so that a factor can be taken out of a maximum or minimum. That changes no
@@ -194,15 +195,7 @@ class _Reassociation:
     def is_nonnegative(self, value: int) -> bool:
         """Whether a new value is known not to be below zero if no input is."""
         for operation, *operands in self.builder.program.instructions[len(self.signs) : value + 1]:
-            if operation in ("input", "constant"):
-                known = operation == "input" or operands[0] >= 0
-            elif operation == "max":
-                known = any(self.signs[o] for o in operands)
-            else:
-                known = operation in ("above_one", "at_least") or (
-                    operation not in ("subtract", "log2") and all(self.signs[o] for o in operands)
-                )
-            self.signs.append(known)
+            self.signs.append(is_nonnegative(operation, operands, self.signs))
         return self.signs[value]
 
     # --- what sums, products and extrema share

@@ -15,6 +15,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .passes import Axis
+
     Array = np.ndarray[Any, Any]
     State = tuple[Array, Array, Array, Array]
     """Best values, as a heap whose root is the worst of them; their flat indices; how many there are, in an array of
@@ -34,7 +36,7 @@ class BestPoints:
     """
 
     flat: Array
-    indices: dict[str, Array]
+    indices: dict[Axis, Array]
     values: dict[str, Array]
     feasible: int
     rejected: dict[int, int]

@@ -1,40 +1,37 @@
-"""A program over the rows of a table: what some of its columns alone decide is computed once for their distinct values.
+"""A program over the rows of a table, in machine code that serves every program (`row_machine`).
 
-The columns of a table of choices take few values each. An instruction that reads three of them has far fewer different
-results than the table has rows; it is computed for these, and its results are looked up where a row needs them. Values
-are those of `evaluate`, bit for bit. One table serves many programs, and no code is generated.
+Values are those of `evaluate`, bit for bit but for the sign of a zero. One table serves many programs, and no code is
+generated.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .builder import operands_of
-from .evaluate import log2
-from .interpret import arrays
-from .passes import masks
+from .evaluate import evaluate
+from .packed import CONSTANT, INPUT, NAMES, PackedProgram
+from .row_machine import CHUNK, COLUMN, FIELDS, NUMBERS, row_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .program import Program
+    from .row_machine import RowMachine
+    from .store import Store
 
     Array = np.ndarray[Any, Any]
 
-_Step = tuple[int, "Callable[..., Any] | None", list[Any], list[int]]
-"""A position, what computes it of which others (None: the column of an input), and those that are not read after it."""
 BLOCK = 1 << 13
-"""Rows computed together, so that their values stay in a cache."""
-DENSE = 1 << 16
-"""Codes up to which a table of all of them is always small."""
-WIDE = 4
-"""Rows to a distinct combination from which on computing the combinations alone pays for looking them up."""
+"""Rows between which a run can be stopped."""
+_MACHINE = np.array([NUMBERS.get(name, -1) for name in NAMES], np.int32)
+"""The machine's number of each operation; -1 of what it has not, or what it does not compute."""
 
 
 class PointTable:
-    """A table of scattered points, which knows the distinct combinations of any of its columns.
+    """A table of scattered points.
 
     Args:
         columns: values by input, 1-D and of one length.
@@ -50,40 +47,6 @@ class PointTable:
             raise ValueError(f"columns of lengths {', '.join(map(str, sorted(lengths)))}, expected one length")
         (self.length,) = lengths
         self.names = tuple(self.columns)
-        found = [np.unique(column, return_inverse=True) for column in self.columns.values()]
-        self._codes = [(code, len(values)) for values, code in found]
-        self._sets: dict[int, tuple[Array, Array]] = {}
-        self._links: dict[tuple[int, int], Array] = {}
-
-    def distinct(self, mask: int) -> tuple[Array, Array]:
-        """Of the columns in a mask: the combination that each row has, and a row that has each combination."""
-        if mask not in self._sets:
-            code, size = np.zeros(self.length, np.int64), 1
-            for k, (column, values) in enumerate(self._codes):
-                if mask >> k & 1:
-                    code, size = _renumber(code * values + column, size * values)
-            first = np.empty(size, np.int64)
-            first[code[::-1]] = np.arange(self.length - 1, -1, -1)
-            self._sets[mask] = code, first
-        return self._sets[mask]
-
-    def link(self, inner: int, outer: int) -> Array:
-        """Of each combination of some columns, the combination of fewer of them that it contains."""
-        key = inner, outer
-        if key not in self._links:
-            self._links[key] = self.distinct(inner)[0][self.distinct(outer)[1]]
-        return self._links[key]
-
-
-def _renumber(code: Array, size: int) -> tuple[Array, int]:
-    """Codes below `size` as codes without gaps, in the same order, and how many there are."""
-    if size > 8 * len(code) + DENSE:
-        values, small = np.unique(code, return_inverse=True)
-        return small, len(values)
-    there = np.zeros(size, dtype=bool)
-    there[code] = True
-    numbers = np.cumsum(there) - 1
-    return numbers[code], int(numbers[-1]) + 1 if len(code) else 0
 
 
 class RowProgram:
@@ -92,25 +55,41 @@ class RowProgram:
     Args:
         program: without lets.
         columns: names of the inputs that tables have; those that the program does not read do no harm.
+        store: where machine code is kept; without one NumPy computes, as it does where a general power is left.
     """
 
-    def __init__(self, program: Program, columns: Sequence[str]) -> None:
-        self.program = program
+    def __init__(self, program: PackedProgram, columns: Sequence[str], store: Store | None = None) -> None:
+        self.packed = program
         self.columns = tuple(columns)
-        self.depends = masks(program, self.columns)
-        self._live: dict[tuple[str, ...], list[int]] = {}
+        leaves = program.leaves
+        self.store = None if (_MACHINE[program.operation[~leaves]] < 0).any() else store
+        self._parts: dict[tuple[str, ...], Array] = {}
 
-    def positions_of(self, outputs: tuple[str, ...]) -> list[int]:
-        """The positions that some outputs need, in order."""
-        if outputs not in self._live:
-            wanted = {self.program.outputs[name] for name in outputs}
-            stack = list(wanted)
-            while stack:
-                new = set(operands_of(self.program, stack.pop())) - wanted
-                wanted |= new
-                stack.extend(new)
-            self._live[outputs] = sorted(wanted)
-        return self._live[outputs]
+    @cached_property
+    def program(self) -> Program:
+        """The program, one instruction after another."""
+        return self.packed.unpack()
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def part(self, outputs: dict[str, str]) -> Program:
+        """The part that some outputs need, by their new names."""
+        found = {name: self.packed.outputs[old] for name, old in outputs.items()}
+        return self.packed.unpack(np.flatnonzero(self.needed(tuple(outputs.values()))), found)
+
+    def needed(self, outputs: tuple[str, ...]) -> Array:
+        """Which positions some outputs need."""
+        packed, found = self.packed, np.zeros(len(self.packed), np.uint8)
+        found[[packed.outputs[name] for name in outputs]] = 1
+        if self.store is not None:
+            row_machine(self.store).mark(packed.left, packed.right, found)
+        else:
+            left, right = packed.left.tolist(), packed.right.tolist()
+            for position in range(len(packed) - 1, -1, -1):
+                if found[position]:
+                    found[left[position]] = found[right[position]] = 1
+        return found.astype(bool)
 
     def run(
         self, table: PointTable, scalars: Mapping[str, float], outputs: Sequence[str], rows: Array | None = None
@@ -131,98 +110,76 @@ class RowProgram:
         """
         if table.names != self.columns:
             raise ValueError(f"found columns {', '.join(table.names)}; expected {', '.join(self.columns)}")
-        needed = self.positions_of(tuple(outputs))
-        narrow = {0: True}
-        for mask in {self.depends[position] for position in needed} - {0}:
-            narrow[mask] = len(table.distinct(mask)[1]) * WIDE <= table.length
-        with np.errstate(all="ignore"):
-            held = self._narrow(table, scalars, [p for p in needed if narrow[self.depends[p]]])
-            code = self._code([p for p in needed if not narrow[self.depends[p]]], outputs)
-            chosen = np.arange(table.length) if rows is None else rows
-            for start in range(0, len(chosen), BLOCK):
-                block = chosen[start : start + BLOCK]
-                yield block, self._block(table, held, code, outputs, block)
+        chosen = np.arange(table.length) if rows is None else rows
+        by_machine = None if self.store is None else _Run(self, row_machine(self.store), scalars, outputs)
+        for start in range(0, len(chosen), BLOCK):
+            block = chosen[start : start + BLOCK]
+            columns = {name: column[block] for name, column in table.columns.items()}
+            yield block, by_machine(columns) if by_machine else self._by_numpy(columns, scalars, outputs)
 
-    def _narrow(self, table: PointTable, scalars: Mapping[str, float], positions: Sequence[int]) -> dict[int, Any]:
-        """Values by position, one for each distinct combination of the columns that the position depends on."""
-        arithmetic = arrays()
-        forward = {**arithmetic.forward, "log2": log2}
-        held: dict[int, Any] = {}
-        moved: dict[tuple[int, int], Any] = {}
-
-        instructions, depends = self.program.instructions, self.depends
-
-        def at(operand: int, mask: int) -> Any:
-            key = operand, mask
-            if key not in moved:
-                moved[key] = held[operand][table.link(depends[operand], mask)]
-            return moved[key]
-
-        for position in positions:
-            operation, *operands = instructions[position]
-            mask = depends[position]
-            if operation == "constant":
-                held[position] = np.float64(operands[0])
-            elif operation == "input":
-                column = table.columns.get(operands[0])
-                held[position] = np.float64(scalars[operands[0]]) if column is None else column[table.distinct(mask)[1]]
-            else:
-                there = [held[o] if depends[o] in (0, mask) else at(o, mask) for o in operands]
-                held[position] = forward[operation](*there)
-        return held
-
-    def _code(self, positions: Sequence[int], outputs: Sequence[str]) -> list[_Step]:
-        """Instructions of a block."""
-        forward = {**arrays().forward, "log2": log2}
-        instructions, depends = self.program.instructions, self.depends
-        last: dict[int, int] = {}
-        for position in positions:
-            operation, *operands = instructions[position]
-            if operation != "input":
-                for operand in operands:
-                    last[operand] = position
-        kept = {self.program.outputs[name] for name in outputs}
-        own = set(positions)
-        ends: dict[int, list[int]] = {}
-        for operand, position in last.items():
-            if operand not in kept and (operand in own or depends[operand]):
-                ends.setdefault(position, []).append(operand)
-        found: list[_Step] = []
-        for position in positions:
-            operation, *operands = instructions[position]
-            function = None if operation == "input" else forward[operation]
-            found.append((position, function, operands, ends.get(position, [])))
+    def _by_numpy(self, columns: Mapping[str, Array], scalars: Mapping[str, float], outputs: Sequence[str]) -> Array:
+        only = self.needed(tuple(outputs))
+        wanted = [self.packed.outputs[name] for name in outputs]
+        values = evaluate(self.program, {**scalars, **columns}, set(wanted), only.tolist())
+        found = np.empty((len(outputs), len(columns[self.columns[0]])))
+        for k, position in enumerate(wanted):
+            found[k] = values[position]
         return found
 
-    def _block(
-        self,
-        table: PointTable,
-        held: Mapping[int, Any],
-        code: Sequence[_Step],
-        outputs: Sequence[str],
-        block: Array,
-    ) -> Array:
-        values: dict[int, Any] = {}
-        places: dict[int, Array] = {}
-
-        def at(position: int) -> Any:
-            mask = self.depends[position]
-            value = held[position]
-            if mask:
-                if mask not in places:
-                    places[mask] = table.distinct(mask)[0][block]
-                value = values[position] = value[places[mask]]
-            return value
-
-        for position, function, operands, ends in code:
-            if function is None:
-                values[position] = table.columns[operands[0]][block]
+    @cached_property
+    def code(self) -> tuple[Array, dict[int, str], Array, Array]:
+        """All instructions for the machine, the inputs that are scalars by row, and rows and values of constants."""
+        packed = self.packed
+        code = np.empty((len(packed), FIELDS), np.int32)
+        code[:, 0] = _MACHINE[packed.operation]
+        code[:, 1] = packed.row
+        code[:, 2] = packed.row[packed.left]
+        code[:, 3] = packed.row[packed.right]
+        code[:, 4] = -1
+        scalars: dict[int, str] = {}
+        for position, name in zip(np.flatnonzero(packed.operation == INPUT).tolist(), packed.inputs, strict=True):
+            if name in self.columns:
+                code[position, [0, 2]] = COLUMN, self.columns.index(name)
             else:
-                values[position] = function(*[values[o] if o in values else at(o) for o in operands])
-            for operand in ends:
-                values.pop(operand, None)
-        found = np.empty((len(outputs), len(block)))
-        for k, name in enumerate(outputs):
-            position = self.program.outputs[name]
-            found[k] = values[position] if position in values else at(position)
-        return found
+                scalars[position] = name
+        rows = packed.row[packed.operation == CONSTANT]
+        return code, scalars, rows, np.array(packed.constants, dtype=np.float64)
+
+
+class _Run:
+    """Some outputs of a program, at some values of its scalars."""
+
+    def __init__(
+        self, program: RowProgram, machine: RowMachine, scalars: Mapping[str, float], outputs: Sequence[str]
+    ) -> None:
+        self.machine, self.names = machine, program.columns
+        packed, needed = program.packed, program.needed(tuple(outputs))
+        code, inputs, constant_rows, constants = program.code
+        self.rows = np.empty((int(packed.row.max()) + 1, CHUNK))
+        self.rows[constant_rows] = constants[:, None]
+        for position, name in inputs.items():
+            if needed[position]:
+                self.rows[packed.row[position]] = scalars[name]
+        positions = list(dict.fromkeys(packed.outputs[name] for name in outputs))
+        place = {position: k for k, position in enumerate(positions)}
+        self.take = [place[packed.outputs[name]] for name in outputs]
+        self.steps = code[needed & (code[:, 0] >= 0)]
+        results = np.full(len(packed), -1, np.int32)
+        results[positions] = np.arange(len(positions))
+        self.steps[:, 4] = results[needed & (code[:, 0] >= 0)]
+        self.same = {k: packed.row[p] for p, k in place.items() if code[p, 0] < 0}
+        """Rows of results that are the same at every point."""
+
+    def __call__(self, columns: Mapping[str, Array]) -> Array:
+        """The outputs at some rows of the columns."""
+        count = len(columns[self.names[0]])
+        whole = -(-count // CHUNK) * CHUNK
+        given = np.empty((len(self.names), whole))
+        for k, name in enumerate(self.names):
+            given[k, :count] = columns[name]
+            given[k, count:] = columns[name][-1]
+        results = np.empty((len(set(self.take)), whole))
+        self.machine.run(self.steps, self.rows, given, results)
+        for k, row in self.same.items():
+            results[k] = self.rows[row, 0]
+        return results[self.take, :count]

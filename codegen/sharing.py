@@ -75,7 +75,8 @@ def _take_out_pairs(graph: Graph, kind: str, chains: dict[int, set[int]], more: 
             parts = chains[at]
             for gone in pair:
                 for other in parts:
-                    holders.get(_ordered(gone, other), set()).discard(at)
+                    if (held := holders.get((gone, other) if gone < other else (other, gone))) is not None:
+                        held.discard(at)
             parts.difference_update(pair)
             if part in parts:
                 more[at].append(part)

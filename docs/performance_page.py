@@ -32,8 +32,10 @@ SAID = {
         points: the fastest that fits, on all processors. C is written from the same formulas by a second route
         (`benchmarks/loops_in_c.py`), the better of two orders of loops; that of the last line by hand
         (`benchmarks/tile_by_hand.c`); both by GCC with `-O3 -march=native` and OpenMP. NumPy computes a part of
-        the grid. C finds the same point. C to kernel is of CPU time: above 1 the kernel is faster. The first
-        mix is the worst of those tried; two axes of the third are cheap.
+        the grid. C finds the same point. The kernel counts which points fit, and rules out by a bound blocks of
+        which none can be among the best; "each" computes the time of every point, as C and NumPy do. C to each is of
+        CPU time: above 1 the kernel is faster. The first mix is the worst of those tried; two axes of the third are
+        cheap.
     """,
     "points": """
         The hundred best of grids of tp, micro_batch, hidden_size and memory_bandwidth, by time within memory.
@@ -41,9 +43,9 @@ SAID = {
     """,
     "processors": "A grid of the same axes and {points} points, of which the best is kept.",
     "scattered": """
-        {points} points that share no axis, on one core: the time of the same step at each. The compiled
-        interpreter is machine code that serves every program, so that nothing is compiled for one; both find
-        the same.
+        {points} points that share no axis, on one core: the time of the same step at each. To a kernel they are
+        one axis along which several inputs vary. The compiled interpreter is machine code that serves every
+        program, so that nothing is compiled for one. All find the same.
     """,
     "spaces": """
         Every plan of the space, the best of them and why others do not run; in a process that searched the same
@@ -163,8 +165,10 @@ def _commands(figures: Mapping[str, Any]) -> Part:
 
 
 def _grids(figures: Mapping[str, Any]) -> Part:
-    head = ("axes", "M points/s", "C", "NumPy, open axes", "CPU ns a point", "C", "NumPy, open axes", "C to kernel")
-    keys = ("grid", "c", "numpy_open", "grid_cpu_ns", "c_cpu_ns", "numpy_open_cpu_ns", "to_c")
+    others = ("each", "C", "NumPy, open axes")
+    head = ("axes", "M points/s", *others, "CPU ns a point", *others, "C to each")
+    names = ("grid", "every", "c", "numpy_open")
+    keys = (*names, *(f"{name}_cpu_ns" for name in names), "to_c")
     named = [(", ".join(row["axes"]), row) for row in figures.get("grid", [])]
     named.append(("a tile of a product: groups, rows, inner, columns", figures["hand"]))
     return {}, [table(head, [(name, *(number(row.get(key)) for key in keys)) for name, row in named])]

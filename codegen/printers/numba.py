@@ -8,19 +8,21 @@ of operations are decided by passes, and a point has the same bits in a vector a
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..builder import operands_of
 from ..loop_nest import LANES, LoopNest, choose_block, placements
 from ..passes import masks
 from ..store import digest
+from .kernel_body import KernelBody, LoopLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..loop_nest import Placement
+    from ..passes import Axis
     from ..program import Program
     from ..reduce import TopK
 
@@ -50,86 +52,13 @@ SHARED = 3
 """Divisions by one varying divisor from which its reciprocal pays."""
 
 
-@dataclass
-class LoopLevel:
-    """What is computed inside so many loops, before the next one.
-
-    Attributes:
-        scalars: statements run once.
-        vectors: statements run for every point of the block.
-    """
-
-    scalars: list[str] = field(default_factory=list)
-    vectors: list[str] = field(default_factory=list)
-
-
-@dataclass
-class KernelBody:
-    """A kernel's statements, and where its values come from and lie.
-
-    Attributes:
-        program: what it computes.
-        nest: its loops.
-        levels: statements by number of loops around them.
-        before: statements before all loops.
-        scalars: instructions that depend on no axis; the kernel takes their values as `s`, in this order.
-        tables: per outer axis the instructions of which it takes a table `t0`, `t1`, ..., a row for each point.
-        columns: the instructions of which it takes a value for each point of the vector: the first rows of the
-            scratch array.
-        functions: names of `intrinsics` that the statements call.
-        outputs: first element of the row of each output.
-        rows: rows of the scratch array.
-        stride: elements from row to row.
-        block: points of a block.
-    """
-
-    program: Program
-    nest: LoopNest
-    levels: list[LoopLevel]
-    before: list[str]
-    scalars: list[int]
-    tables: list[list[int]]
-    columns: list[int]
-    functions: list[str]
-    outputs: dict[str, int]
-    rows: int
-    stride: int
-    block: int
-
-    @property
-    def arguments(self) -> list[str]:
-        """Names of the kernel's arguments, without those of the reduction."""
-        tables = [f"t{k}" for k, rows in enumerate(self.tables) if rows]
-        return ["lo", "hi", "b", "s", "voff", "strides", *tables, "c"]
-
-    def indent(self, start: int) -> int:
-        """Spaces before a line in the innermost loop."""
-        return start + 4 * len(self.nest.outer)
-
-    def body(self, start: int) -> Iterator[str]:
-        """The lines of the loops down to the innermost vector loop, the outermost after `start` spaces."""
-        for depth, level in enumerate(self.levels):
-            if depth:
-                k = depth - 1
-                yield f"{' ' * (start - 4)}    for i{k} in range(lo[{depth}], hi[{depth}]):"
-                start += 4
-                before = f"f{k - 1} + " if k else ""
-                yield f"{' ' * start}f{k} = {before}i{k} * strides[{k}]"
-                if self.tables[k]:
-                    yield f"{' ' * start}q{k} = i{k} * {len(self.tables[k])}"
-                for row, position in enumerate(self.tables[k]):
-                    yield f"{' ' * start}v{position} = load(t{k}, q{k}, {row})"
-            for statement in level.scalars:
-                yield f"{' ' * start}{statement}"
-            if level.vectors:
-                yield f"{' ' * start}for j{depth} in range(m):"
-            for statement in level.vectors:
-                yield f"{' ' * start}    {statement}"
-        yield f"{' ' * start}base = {f'f{len(self.nest.outer) - 1}' if self.nest.outer else '0'}"
-
-
 def place_instructions(
-    program: Program, nest: LoopNest, *, block: int | None = None, tabled: frozenset[str] = frozenset()
+    program: Program,
+    nest: LoopNest,
+    *,
+    block: int | None = None,
+    tabled: frozenset[Axis] = frozenset(),
+    parts: Sequence[Sequence[str]] = (),
 ) -> KernelBody:
     """Give every instruction its place in the loops.
 
@@ -137,13 +66,14 @@ def place_instructions(
         program: the program, scheduled; its outputs are what the kernel computes.
         nest: its loops.
         block: points of a block, a multiple of `loop_nest.LANES`; by default what suits the number of rows.
-        tabled: outer axes, and the names of all vector axes or none: what depends on one of these outer axes alone,
+        tabled: outer axes, and all vector axes or none: what depends on one of these outer axes alone,
             or on the vector alone, is computed before and read from a table.
+        parts: the outputs that each of the innermost loops computes; by default there is one.
 
     Raises:
         ValueError: an operation that the table lacks.
     """
-    return _Placer(program, nest, tabled).body(block)
+    return _Placer(program, nest, tabled, parts or [list(program.outputs)]).body(block)
 
 
 class _Placer:
@@ -154,15 +84,22 @@ class _Placer:
     point has a row of the scratch array if another loop reads it, and else lives in a register.
     """
 
-    def __init__(self, program: Program, nest: LoopNest, tabled: frozenset[str]) -> None:
+    def __init__(
+        self, program: Program, nest: LoopNest, tabled: frozenset[Axis], parts: Sequence[Sequence[str]]
+    ) -> None:
         self.program = program
         self.nest = nest
         self.depth = len(nest.outer)
         self.where: list[Placement] = placements(program, nest)
         self.outside = self._find_outside(tabled)
         self.levels = [LoopLevel() for _ in range(self.depth + 1)]
-        self.local: list[set[int]] = [set() for _ in self.levels]
-        """The values that the vector loop of each level computes itself."""
+        self.parts: list[list[str]] = [[] for _ in parts]
+        self.loops = [*(level.vectors for level in self.levels[:-1]), *self.parts]
+        """The statements of every vector loop: one a level, and innermost one a part."""
+        self.names = parts
+        self.loops_of = self._find_loops()
+        self.local: list[set[int]] = [set() for _ in self.loops]
+        """The values that each vector loop computes itself."""
         self.loaded: set[str] = set()
         """Names of values that a vector loop has read from their row, or of reciprocals that it has computed."""
         self.row_of: dict[int, int] = {}
@@ -172,13 +109,35 @@ class _Placer:
         self.functions = {"load", "store", "divide"}
         # A reciprocal is shared by the divisions by one divisor in one loop; that of a scalar costs one division.
         self.divisions = Counter(
-            (place.level, instruction[2])
-            for place, instruction, outside in zip(self.where, program.instructions, self.outside, strict=True)
-            if outside is None and place.vector and instruction[0] in BY_RECIPROCAL
+            (loop, instruction[2])
+            for loops, instruction in zip(self.loops_of, program.instructions, strict=True)
+            for loop in loops
+            if instruction[0] in BY_RECIPROCAL
         )
         self.scalar_divisors = {divisor for _, divisor in self.divisions if not self.where[divisor].vector}
 
-    def _find_outside(self, tabled: frozenset[str]) -> list[int | None]:
+    def _find_loops(self) -> list[list[int]]:
+        """Per instruction the vector loops that compute it: in the innermost all parts that need it."""
+        inside = [place.vector and found is None for place, found in zip(self.where, self.outside, strict=True)]
+        needed = [[False] * len(inside) for _ in self.names]
+        for part, names in zip(needed, self.names, strict=True):
+            for name in names:
+                part[self.program.outputs[name]] = True
+            for position in range(len(inside) - 1, -1, -1):
+                if part[position] and inside[position]:
+                    for operand in operands_of(self.program, position):
+                        part[operand] = True
+        found: list[list[int]] = []
+        for position, place in enumerate(self.where):
+            if not inside[position]:
+                found.append([])
+            elif place.level < self.depth:
+                found.append([place.level])
+            else:
+                found.append([self.depth + k for k, part in enumerate(needed) if part[position]])
+        return found
+
+    def _find_outside(self, tabled: frozenset[Axis]) -> list[int | None]:
         """Per instruction -1 where its value is a scalar, k in a table of outer axis k, the depth in a column."""
         found: list[int | None] = []
         vector = tabled.issuperset(self.nest.vector)
@@ -231,13 +190,15 @@ class _Placer:
                 shared = f"y{position} = divide(1.0, {self.text[position]})"
                 level = self.where[position].level
                 (self.levels[level].scalars if level else before).append(shared)
-        for name, position in program.outputs.items():
-            value = self._text_of(position, depth)
-            self.levels[-1].vectors.append(f"store(b, {results[name] * self.stride}, j{depth}, {value})")
+        for loop, names in enumerate(self.names, depth):
+            for name in names:
+                value = self._text_of(program.outputs[name], loop)
+                self.loops[loop].append(f"store(b, {results[name] * self.stride}, j{loop}, {value})")
         return KernelBody(
             program,
             self.nest,
             self.levels,
+            self.parts,
             before,
             scalars,
             [by_place.get(k, []) for k in range(depth)],
@@ -250,51 +211,53 @@ class _Placer:
         )
 
     def _add_statement(self, position: int) -> None:
-        """Add the statement of an instruction to its level."""
+        """Add the statement of an instruction to its level, or to the loops that compute it."""
         operation, *operands = self.program.instructions[position]
         if operation not in TABLE:
             raise ValueError(f"instruction {position}: no text for the operation {operation!r}")
         place = self.where[position]
-        level = self.levels[place.level]
         form = TABLE[operation]
         if not place.vector:
+            self.functions.add(form.partition("(")[0])
             shown = [self.text[operand] for operand in operands]
-        else:
-            shown = [self._text_of(operand, place.level) for operand in operands]
+            self.levels[place.level].scalars.append(f"v{position} = {form.format(*shown)}")
+            return
+        for loop in self.loops_of[position]:
+            form = TABLE[operation]
+            shown = [self._text_of(operand, loop) for operand in operands]
             if operation in BY_RECIPROCAL:
-                shared = self._reciprocal(operands[1], place.level)
+                shared = self._reciprocal(operands[1], loop)
                 if shared:
                     form, shown = BY_RECIPROCAL[operation], [*shown, shared]
-        self.functions.add(form.partition("(")[0])
-        statement = f"v{position} = {form.format(*shown)}"
-        if not place.vector:
-            level.scalars.append(statement)
-            return
-        level.vectors.append(statement)
-        self.local[place.level].add(position)
-        if position in self.row_of:
-            level.vectors.append(f"store(b, {self.row_of[position] * self.stride}, j{place.level}, v{position})")
+            self.functions.add(form.partition("(")[0])
+            self.local[loop].add(position)
+            name = self._text_of(position, loop)
+            self.loops[loop].append(f"{name} = {form.format(*shown)}")
+            if position in self.row_of:
+                self.loops[loop].append(f"store(b, {self.row_of[position] * self.stride}, j{loop}, {name})")
 
-    def _text_of(self, position: int, level: int) -> str:
+    def _text_of(self, position: int, loop: int) -> str:
         """The text of a value inside a vector loop, loaded first if another loop computed it."""
-        if not self.where[position].vector or position in self.local[level]:
+        if not self.where[position].vector:
             return self.text[position]
-        name = f"r{level}_{position}"
+        if position in self.local[loop]:
+            return self.text[position] if loop <= self.depth else f"{self.text[position]}_{loop - self.depth}"
+        name = f"r{loop}_{position}"
         if name not in self.loaded:
             self.loaded.add(name)
-            self.levels[level].vectors.append(f"{name} = load(b, {self.row_of[position] * self.stride}, j{level})")
+            self.loops[loop].append(f"{name} = load(b, {self.row_of[position] * self.stride}, j{loop})")
         return name
 
-    def _reciprocal(self, divisor: int, level: int) -> str:
+    def _reciprocal(self, divisor: int, loop: int) -> str:
         """The name of a divisor's reciprocal inside a vector loop; empty where a division is as quick."""
         if divisor in self.scalar_divisors:
             return f"y{divisor}"
-        if self.divisions[level, divisor] < SHARED:
+        if self.divisions[loop, divisor] < SHARED:
             return ""
-        name = f"y{level}_{divisor}"
+        name = f"y{loop}_{divisor}"
         if name not in self.loaded:
             self.loaded.add(name)
-            self.levels[level].vectors.append(f"{name} = divide(1.0, {self._text_of(divisor, level)})")
+            self.loops[loop].append(f"{name} = divide(1.0, {self._text_of(divisor, loop)})")
         return name
 
     def _find_leaving(self) -> list[int]:
@@ -307,7 +270,13 @@ class _Placer:
         return sorted(p for p in kept if self.where[p].vector and self.outside[p] is None)
 
 
-def render(body: KernelBody, outputs: Sequence[str], constraints: Sequence[str], top: TopK | None) -> str:
+def render(
+    body: KernelBody,
+    outputs: Sequence[str],
+    constraints: Sequence[str],
+    top: TopK | None,
+    bounded: Mapping[str, Any] | None = None,
+) -> str:
     """The text of a kernel's module.
 
     Args:
@@ -315,14 +284,19 @@ def render(body: KernelBody, outputs: Sequence[str], constraints: Sequence[str],
         outputs: what it stores of every point.
         constraints: outputs that are at least zero where a point counts.
         top: the points to keep; without it all are stored.
+        bounded: with a bound, its output as "bound", those in "guards", and how often it is looked at.
     """
     more: dict[str, Any] = {"keys": [body.outputs[name] for name in outputs]}
     if top is not None:
         more = {"key": body.outputs[top.output], "sign": "-" if top.largest else ""}
-    template = _environment().get_template("numba_fill.j2" if top is None else "numba_top.j2")
-    rows = [body.outputs[name] for name in constraints]
+    name = "numba_fill.j2" if top is None else "numba_top.j2"
+    if bounded is not None:
+        name = "numba_bounded.j2"
+        more |= {**bounded, "bound": body.outputs[bounded["bound"]]}
+        more["guards"] = [body.outputs[guard] for guard in bounded["guards"]]
+    rows = [body.outputs[each] for each in constraints]
     known = {"package": __package__, "version": _version(), "lanes": LANES}
-    return str(template.render(body=body, constraints=rows, **known, **more))
+    return str(_environment().get_template(name).render(body=body, constraints=rows, **known, **more))
 
 
 @cache

@@ -65,6 +65,53 @@ def eager_norm_backward_bytes(elements: Any, activation_bytes: Any, statistic_by
 
 
 @formula(
+    glyph="Q_{norm}^c",
+    dimension=BYTE,
+    source=ZHANG,
+    increasing="activation_bytes elements statistic_bytes",
+    curvature="convex",
+)
+def copied_norm_bytes(elements: Any, activation_bytes: Any, statistic_bytes: Any) -> Any:
+    """Bytes of a norm that reads a copy of its input in 32 bits, forward: (2 w + 2 w_s) N.
+
+    Into 32 bits (w + w_s), then one kernel (w_s + w).
+
+    Assumes: the kernel writes the format of its gain (Apex's MixedFusedRMSNorm).
+
+    Source: counted from `self.norm1(_residual.float())` of InternLM, internlm/model/modeling_internlm.py at 9481df97;
+    Zhang and Sennrich 2019 for RMS norm.
+
+    >>> from sympy import symbols
+    >>> copied_norm_bytes(*symbols("N w w_s"))
+    N*(2*w + 2*w_s)
+    """
+    return elements * (2 * activation_bytes + 2 * statistic_bytes)
+
+
+@formula(
+    glyph="Q_{norm'}^c",
+    dimension=BYTE,
+    source=ZHANG,
+    increasing="activation_bytes elements statistic_bytes",
+    curvature="convex",
+)
+def copied_norm_backward_bytes(elements: Any, activation_bytes: Any, statistic_bytes: Any) -> Any:
+    """Bytes of the gradients of `copied_norm_bytes`: (3 w + 4 w_s) N.
+
+    Copy and gradient in twice (2 w_s + 2 w), the copy's gradient out (w_s), and back (w_s + w).
+
+    Assumes: two kernels, as `norm_backward_bytes`, and one for the copy.
+
+    Source: as `copied_norm_bytes`; the gradient of a copy into another format is a copy back.
+
+    >>> from sympy import symbols
+    >>> copied_norm_backward_bytes(*symbols("N w w_s"))
+    N*(3*w + 4*w_s)
+    """
+    return elements * (3 * activation_bytes + 4 * statistic_bytes)
+
+
+@formula(
     glyph="Q_{rot}^e",
     dimension=BYTE,
     source=SU,

@@ -11,7 +11,7 @@ from typing import Any
 from ..language.dimension import BYTE, FLOP
 from ..language.formula import formula
 from ..language.symbols import flop
-from ..sources import ANSEL, BA, KORTHIKANTI, KUNDU, MAMBA, SHAZEER, SU, ZHANG
+from ..sources import ANSEL, BA, KORTHIKANTI, KUNDU, SHAZEER, SU, ZHANG
 
 
 @formula(
@@ -141,69 +141,6 @@ def residual_bytes(elements: Any, activation_bytes: Any) -> Any:
     3*N*w
     """
     return 3 * elements * activation_bytes
-
-
-@formula(
-    glyph="Q_{normw}",
-    dimension=BYTE,
-    source=ZHANG,
-    increasing="activation_bytes elements stream_bytes",
-    curvature="convex",
-)
-def wide_norm_bytes(elements: Any, activation_bytes: Any, stream_bytes: Any) -> Any:
-    """Bytes of a norm of a wide residual stream, forward: stream in, output out, (w_res + w) N.
-
-    Assumes: as `norm_bytes`; the stream has w_res bytes an element.
-
-    Source: counted from the operation; Zhang and Sennrich 2019 for RMS norm.
-
-    >>> from sympy import symbols
-    >>> wide_norm_bytes(*symbols("N w w_res"))
-    N*(w + w_res)
-    """
-    return elements * (activation_bytes + stream_bytes)
-
-
-@formula(
-    glyph="Q_{normw'}",
-    dimension=BYTE,
-    source=ZHANG,
-    increasing="activation_bytes elements stream_bytes",
-    curvature="convex",
-)
-def wide_norm_backward_bytes(elements: Any, activation_bytes: Any, stream_bytes: Any) -> Any:
-    """Bytes of such a norm's backward kernels: stream and gradient in twice, input gradient out, (2 w_res + 3 w) N.
-
-    Assumes: as `norm_backward_bytes`; gradients have w bytes.
-
-    Source: as `norm_backward_bytes`.
-
-    >>> from sympy import symbols
-    >>> wide_norm_backward_bytes(*symbols("N w w_res"))
-    N*(3*w + 2*w_res)
-    """
-    return elements * (3 * activation_bytes + 2 * stream_bytes)
-
-
-@formula(
-    glyph="Q_{addw}",
-    dimension=BYTE,
-    source=MAMBA,
-    increasing="activation_bytes elements stream_bytes",
-    curvature="convex",
-)
-def wide_residual_bytes(elements: Any, activation_bytes: Any, stream_bytes: Any) -> Any:
-    """Bytes of adding a branch, or its gradient, to a wide stream: stream in and out, branch in, (2 w_res + w) N.
-
-    Assumes: one kernel.
-
-    Source: counted from mamba_ssm (residual_in_fp32), which keeps the stream of Gu and Dao 2023 in FP32.
-
-    >>> from sympy import symbols
-    >>> wide_residual_bytes(*symbols("N w w_res"))
-    N*(w + 2*w_res)
-    """
-    return elements * (activation_bytes + 2 * stream_bytes)
 
 
 @formula(

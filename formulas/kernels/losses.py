@@ -10,8 +10,8 @@ from typing import Any
 from ..language.atoms import ceil_div
 from ..language.dimension import BYTE, FLOP, ONE, SECOND
 from ..language.formula import formula
-from ..language.symbols import cut_efficiency, cut_kept
-from ..sources import LIGER, TORCHTITAN_LOSS, WIJMANS
+from ..language.symbols import cut_efficiency, cut_kept, loss_metric_bytes
+from ..sources import INTERNLM_METRICS, LIGER, TORCHTITAN_LOSS, WIJMANS
 
 
 @formula(
@@ -58,6 +58,30 @@ def fused_cross_entropy_backward_bytes(tokens: Any, columns: Any, activation_byt
     2*T*n*w
     """
     return 2 * tokens * columns * activation_bytes
+
+
+@formula(
+    glyph="Q_{met}",
+    dimension=BYTE,
+    source=INTERNLM_METRICS,
+    increasing="columns loss_metric_bytes tokens",
+    curvature="affine",
+)
+def logit_metric_traffic(tokens: Any, columns: Any) -> Any:
+    """Bytes of metrics over N x n logits, beside the loss: N n w_met.
+
+    InternLM's accuracy and perplexity read 16-bit logits for the largest twice and for its place, subtract it (read and
+    written), take exponentials in place (read and written) and sum them: 8 passes, 16 bytes a logit.
+
+    Assumes: bound by device memory; in every micro-batch.
+
+    Source: counted from `AccPerplex.update` of InternLM, internlm/model/metrics.py at 220953d7.
+
+    >>> from sympy import symbols
+    >>> logit_metric_traffic(*symbols("T n"))
+    T*loss_metric_bytes*n
+    """
+    return tokens * columns * loss_metric_bytes
 
 
 @formula(

@@ -10,6 +10,7 @@ assembled cost: arguments are flattened, numbers folded, duplicates dropped, and
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import sympy
@@ -31,7 +32,7 @@ class Max(sympy.Max):
 
     def __new__(cls, *args: Any) -> Any:
         """Build it, compared by nothing but identity and number."""
-        return _extremum(cls, args, max)
+        return _extremum(cls, args)
 
     def monotone(self) -> tuple[int, ...]:
         """Rises in every argument."""
@@ -55,7 +56,7 @@ class Min(sympy.Min):
 
     def __new__(cls, *args: Any) -> Any:
         """Build it, compared by nothing but identity and number."""
-        return _extremum(cls, args, min)
+        return _extremum(cls, args)
 
     def monotone(self) -> tuple[int, ...]:
         """Rises in every argument."""
@@ -66,10 +67,17 @@ class Min(sympy.Min):
         return alike(parts, "minimum", self)
 
 
-def _extremum(cls: type[Any], args: tuple[Any, ...], best: Any) -> Any:
+def _extremum(cls: Any, args: tuple[Any, ...]) -> Any:
+    return _known_extremum(cls, tuple(sympy.sympify(arg, strict=True) for arg in args))
+
+
+@lru_cache(maxsize=1 << 14)
+def _known_extremum(cls: Any, args: tuple[Any, ...]) -> Any:
+    """A maximum or minimum: steps of similar structures ask for the same ones again and again."""
+    best = max if cls.operation == "max" else min
     flat: set[Any] = set()
     number = None
-    for arg in (sympy.sympify(arg, strict=True) for arg in args):
+    for arg in args:
         for part in arg.args if isinstance(arg, cls) else (arg,):
             if part.is_Number:
                 number = part if number is None else best(number, part)

@@ -54,6 +54,35 @@ def interleaved_stage_in_flight(micro_batches: Any, stages: Any, vpp: Any, stage
 
 
 @formula(
+    glyph="L_{f,i}^{un}",
+    dimension=ONE,
+    source=NARAYANAN,
+    increasing="chunk_layers longer_chunks micro_batches stages vpp",
+    decreasing="stage_number",
+)
+def uneven_chunks_in_flight(
+    micro_batches: Any, stages: Any, vpp: Any, chunk_layers: Any, longer_chunks: Any, stage_number: Any
+) -> Any:
+    """Layers of which device i holds a micro-batch's activations where its first chunks have a layer more.
+
+    l_c min(v m_b, N) + min(v_+ m_b, N, 2 p v_+), where N = p v + p - 1 - 2 (i - 1) passes of a chunk are in flight
+    (`interleaved_stage_in_flight`), chunks have l_c layers, and the first v_+ of the v chunks one more.
+
+    Assumes: p divides m_b and m_b > p, as interleaved schedules run.
+
+    Source: derivation: forward passes go through the chunks p micro-batches at a time, backward passes in the opposite
+    order of chunks. When the first v_+ chunks have just been passed forward, these hold the most: two groups of p, or
+    all that is in flight. Order of Narayanan et al. 2021 section 2.2.2; held against event-by-event runs.
+
+    >>> [uneven_chunks_in_flight(64, 4, 2, 3, b, 1) for b in (0, 1, 2)]
+    [33, 41, 44]
+    """
+    passes = excess(stages * vpp + less_one(stages), 2 * less_one(stage_number))
+    held = chunk_layers * Min(vpp * micro_batches, passes)
+    return held + Min(longer_chunks * micro_batches, passes, 2 * stages * longer_chunks)
+
+
+@formula(
     glyph="L_i",
     dimension=ONE,
     source=NARAYANAN,

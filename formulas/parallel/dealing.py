@@ -45,14 +45,14 @@ def leading_layers(layers_in_front: Any, layers_before: Any, held_layers: Any) -
 def following_layers(layers_in_front: Any, layers_before: Any, held_layers: Any) -> Any:
     """Of all layers but the first l_f, those on a stage of l_h layers behind l_b: max(l_h - max(l_f - l_b, 0), 0).
 
-    Assumes: as `leading_layers`, of which it is the rest.
+    Assumes: as `leading_layers`, of which it is the rest. A stage may be empty: both terms are written with 1 more.
 
     Source: derivation: l_h layers without those of (0, l_f].
 
-    >>> [following_layers(3, start, 2) for start in (0, 2, 4)]
-    [0, 1, 2]
+    >>> [following_layers(3, start, 2) for start in (0, 2, 4)], following_layers(3, 4, 0)
+    ([0, 1, 2], 0)
     """
-    return excess(held_layers, excess(layers_in_front, layers_before))
+    return excess(held_layers + 1, excess(layers_in_front, layers_before) + 1)
 
 
 @formula(

@@ -109,7 +109,9 @@ def piece_copies_time(message_bytes: Any, ranks: Any) -> Any:
     A gather into a list of tensors, and a reduction out of one, pass a buffer from or to which each rank's piece is
     copied by a kernel of its own.
 
-    Assumes: the host runs ahead of these kernels; a piece is read once and written once.
+    Assumes: the host runs ahead of these kernels, also where it waits for the device before each gather
+    (`torch.cuda.synchronize`): it launches them while the bytes of the gather are on their way, which takes longer; a
+    piece is read once and written once.
 
     Source: derivation, for PyTorch's ProcessGroupNCCL (allgather and reduce_scatter of lists copy in a loop over ranks)
     and DeepSpeed of 2021, deepspeed/runtime/zero/partition_parameters.py: _allgather_param, _reduce_scatter_gradient;

@@ -101,6 +101,14 @@ TORCHTITAN_LOSS = _add(
     2026,
     howpublished=r"\url{https://github.com/pytorch/torchtitan}",
 )
+INTERNLM_METRICS = _add(
+    "internlm2023",
+    "misc",
+    "InternLM: internlm/model/metrics.py and modeling_internlm.py",
+    "InternLM Team",
+    2023,
+    howpublished=r"\url{https://github.com/InternLM/InternLM}",
+)
 WIJMANS = _arxiv(
     "wijmans2025", "2411.09009", "Cut Your Losses in Large-Vocabulary Language Models", "Wijmans, Erik and others", 2025
 )

@@ -47,6 +47,7 @@ CHAPTERS = (
         "Kernels bound by memory",
         {
             "elementwise": "Element-wise kernels",
+            "wide_stream": "A residual stream in 32 bits",
             "eager": "Operations that run one by one",
             "embedding": "Embedding and loss",
             "losses": "Fused and cut losses",
@@ -125,6 +126,7 @@ CHAPTERS = (
         "Sharding, sequences and many devices",
         {
             "sharding": "Sharded states",
+            "module_sharding": "ZeRO-3 module by module",
             "context_parallel": "Context parallelism",
             "overheads": "Launches by the host and stragglers",
         },

@@ -10,6 +10,7 @@ from .flags import number
 if TYPE_CHECKING:
     import argparse
 
+    from ..plans.plan import Plan
     from ..train.document_lengths import Documents
     from .parser import Parser
 
@@ -29,13 +30,18 @@ def add_documents(parser: Parser) -> None:
         help="documents share sequences, and attention stays inside of each (the default); or each is padded to one",
     )
     group.add_argument(
+        "--pad-to-longest",
+        action="store_true",
+        help="each document has a sequence of its own, as long as the longest of its micro-batch (collators that pad)",
+    )
+    group.add_argument(
         "--shard-documents",
         action="store_true",
         help="context parallelism cuts each document for all devices, and not the sequence",
     )
 
 
-def documents_of(options: argparse.Namespace, sequence: int) -> Documents | None:
+def documents_of(options: argparse.Namespace, plan: Plan, batch: int, sequence: int) -> Documents | None:
     """The documents that the options tell of, if they do.
 
     Raises:
@@ -49,12 +55,41 @@ def documents_of(options: argparse.Namespace, sequence: int) -> Documents | None
     if options.length_spread is not None and options.length_mean is None:
         raise InputError("train: --length-spread means something with --length-mean only, found none")
     if options.lengths is None and options.length_mean is None:
-        for flag, given in (("--packing", options.packing is not None), ("--shard-documents", options.shard_documents)):
-            if given:
-                raise InputError(f"train: {flag} means something with --lengths or --length-mean only, found neither")
+        _check_none(options)
         return None
     if options.lengths is not None:
         counts = read_lengths(options.lengths, sequence)
     else:
         counts = uniform(options.length_mean, options.length_spread or 0.0, sequence)
+    if options.pad_to_longest:
+        return _padded(options, counts, plan, batch, sequence)
     return _Documents(counts, sequence, packed=options.packing is not False, sharded=options.shard_documents)
+
+
+def _check_none(options: argparse.Namespace) -> None:
+    given = {
+        "--packing": options.packing is not None,
+        "--pad-to-longest": options.pad_to_longest,
+        "--shard-documents": options.shard_documents,
+    }
+    for flag in (flag for flag, is_given in given.items() if is_given):
+        raise InputError(f"train: {flag} means something with --lengths or --length-mean only, found neither")
+
+
+def _padded(options: argparse.Namespace, counts: dict[int, int], plan: Plan, batch: int, sequence: int) -> Documents:
+    from ..train.padded_batches import PaddedBatches
+
+    if options.packing:
+        raise InputError("train: --packing and --pad-to-longest tell two ways of padding, expected one of them")
+    if options.shard_documents:
+        raise InputError("train: --shard-documents cuts documents that share sequences, found --pad-to-longest")
+    if options.method not in (None, "sft"):
+        raise InputError(f"train: --pad-to-longest is not modelled for --method {options.method}, expected sft or none")
+    micro = plan.micro_batch or 1
+    return PaddedBatches(
+        counts,
+        sequence,
+        micro_batch=micro,
+        micro_batches=max(1, batch // (micro * plan.dp)),
+        replicas=plan.dp,
+    )

@@ -14,7 +14,6 @@ from ..systems.system import System
 from .output import console, write, write_error, write_json
 from .plots import check_plot, write_plot
 from .reproduce import command
-from .search_emit import emitted, software
 from .settings import parse_values
 
 if TYPE_CHECKING:
@@ -67,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
     from ..report import versus_inference as against
     from ..report.picture_search import front_sheet
     from .search import _bar, _devices, _parse_required
+    from .search_emit import emitted, software
     from .search_extras import pairs
 
     if options.json and options.csv:

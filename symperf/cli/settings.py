@@ -161,6 +161,7 @@ def print_run(
     report: ModuleType,
     options: argparse.Namespace,
     *asked: Any,
+    above: Mapping[str, Answers | None] | None = None,
     beside: Mapping[str, Answers | None] | None = None,
 ) -> None:
     """Print what a kind of run's report says, what the run spends, and how sure it is where that is asked.
@@ -170,19 +171,23 @@ def print_run(
         report: of its kind.
         options: of the command line.
         asked: what else the report takes.
-        beside: further answers by key, which are none of the run's own; None where they are not asked for.
+        above: answers by key of which the run is only a part, told before it; None where they are not asked for.
+        beside: further answers by key, which are none of the run's own, told behind it.
     """
     from ..report import interval, spending
 
     if options.json:
+        further = {**(above or {}), **(beside or {})}
         write_json(
             report.as_json(answer, *asked)
             | answer.spending_json(options.grid)
-            | {name: None if each is None else each.to_dict() for name, each in (beside or {}).items()}
+            | {name: None if each is None else each.to_dict() for name, each in further.items()}
             | {"interval": interval.as_json(answer) if options.interval else None}
         )
         return
     with console() as out:
+        for each in (above or {}).values():
+            show_lines(out, () if each is None else each.lines())
         report.show(answer, out, *asked)
         for each in (beside or {}).values():
             show_lines(out, () if each is None else each.lines())

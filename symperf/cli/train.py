@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     write_timeline(options, lambda: _timeline(answer))
     write_plot(options, lambda: _picture(answer))
     told = None if documents is None else DocumentAnswers(answer, documents)
-    print_run(answer, report, options, beside={"documents": told, "from": settings, **told_of(step)})
+    print_run(answer, report, options, above=told_of(step), beside={"documents": told, "from": settings})
     show_bars(options, lambda: bars.of_run(answer))
     return 0
 
@@ -76,7 +76,9 @@ def ask(options: argparse.Namespace) -> Asked:
     if options.encoder_sequence is not None:
         values.setdefault("encoder_sequence", options.encoder_sequence)
     images = parse_media(options.images, options.frames, options.sounds)
-    documents = documents_of(options, positive_integer("sequence", sequence))
+    batch, sequence = positive_integer("batch", batch), positive_integer("sequence", sequence)
+    documents = documents_of(options, plan, batch, sequence)
+    sequence = documents.tokens if documents else sequence
     for name, value in documents.symbols().items() if documents else ():
         values.setdefault(name, value)
     work = {"batch": batch, "sequence": sequence, "stack": options.stack}

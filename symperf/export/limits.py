@@ -24,6 +24,8 @@ FIXED: Final[dict[str, tuple[Any, ...]]] = {
     "loss": ("unfused",),
     "compiled": (False,),
     "eager": (False,),
+    "eager_parts": (None,),
+    "fp32_residual": (False,),
     "recompute_modules": (None,),
     "nvme": (None,),
     "optimizer_in_backward": (False,),
@@ -91,6 +93,7 @@ MEGATRON: Final = SoftwareLimits(
     | {
         "schedule": ("1f1b", "interleaved"),
         "loss": ("unfused", "fused"),
+        "fp32_residual": (False, True),
         "overlap_tp": (1.0,),
         "overlap_dp": SWITCH,
         "overlap_parameters": SWITCH,
@@ -112,6 +115,7 @@ BRIDGE: Final = SoftwareLimits(
         "cp_kind": ("ring",),
         "loss": ("unfused",),
         "vocab_multiple": (None,),
+        "fp32_residual": (False,),
         "zero": (0, 1),
         "zero_shards": (None,),
         "attention": ("flash",),
@@ -129,8 +133,6 @@ TORCHTITAN: Final = SoftwareLimits(
     FIXED
     | {
         "schedule": ("1f1b", "gpipe", "interleaved"),
-        "uneven_stages": (False,),
-        "account_for": ("none",),
         "layout": (None,),
         "zero": (2, 3),
         "recompute": ("none", "full"),
@@ -156,6 +158,18 @@ TORCHTITAN: Final = SoftwareLimits(
             "torchtitan_has_sequence_parallelism_with_tp",
             "tp == 1 or sequence_parallel == 1",
             "sequence_parallel: torchtitan's tensor parallelism includes it; expected true with tp = {tp}",
+        ),
+        Rule(
+            "torchtitan_counts_layers_of_stages",
+            "interleaved == 0 or vpp == 2 or (num_layers + counted + (num_layers + counted - 1) // (pp * vpp)) "
+            "// ((num_layers + counted - 1) // (pp * vpp) + 1) == pp * vpp",
+            "vpp: torchtitan takes a number of layers a stage, and none makes pp x vpp = {pp} x {vpp} stages of "
+            "{num_layers}{ends_counted}",
+        ),
+        Rule(
+            "torchtitan_deals_a_layer_to_every_stage",
+            "pp * vpp <= num_layers + counted",
+            "pp x vpp: {stages} stages, but {model} has {num_layers} layers{ends_counted}",
         ),
         Rule(
             "torchtitan_shards_over_whole_replicas",

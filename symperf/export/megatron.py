@@ -42,6 +42,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "--moe-token-dispatcher-type": Option(str, ARGUMENTS, ("allgather", "alltoall", "flex")),
     "--use-tp-pp-dp-mapping": Option(bool, ARGUMENTS),
     "--sequence-parallel": Option(bool, ARGUMENTS),
+    "--fp32-residual-connection": Option(bool, ARGUMENTS),
     "--micro-batch-size": Option(int, ARGUMENTS),
     "--global-batch-size": Option(int, ARGUMENTS),
     "--seq-length": Option(int, ARGUMENTS),
@@ -96,6 +97,8 @@ def _degrees(made: Sheet, asked: ExportRequest) -> None:
     made.cover("cp_kind")
     if plan.sequence_parallel:
         made.put("--sequence-parallel", True, "sequence_parallel")
+    if plan.fp32_residual:
+        made.put("--fp32-residual-connection", True, "fp32_residual")
     _rank_order(made, asked)
     made.note("dp", f"{plan.dp} follows from a world size of {plan.devices} (torchrun's nodes x processes)")
 

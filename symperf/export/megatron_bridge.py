@@ -99,6 +99,7 @@ ELSEWHERE: Final = {
     "--cross-entropy-loss-fusion": "loss",
     "--make-vocab-size-divisible-by": "vocab_multiple",
     "--no-overlap-p2p-communication": "overlap_pp",
+    "--fp32-residual-connection": "fp32_residual",
 }
 """Flags of Megatron-LM that the pages of Megatron Bridge do not translate, with the field that each is of."""
 PRODUCTS: Final = ("--bf16", "--fp16", "--fp8-format", "--fp4-format")

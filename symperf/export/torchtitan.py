@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from ..plans.structure import COUNTED
 from .lines import comments, nest_tables
 from .sheet import ExportRequest, Option, Sheet, fractions
 
@@ -113,20 +114,22 @@ def _stages(made: Sheet, asked: ExportRequest) -> None:
     made.cover("schedule", "uneven_stages", "first_stage_layers", "last_stage_layers", "vpp")
     if plan.pp == 1:
         return
-    if plan.layout is not None or plan.account_for != "none":
-        made.note(
-            "layout" if plan.layout else "account_for",
-            "name the modules of each stage in parallelism.module_fqns_per_model_part",
-        )
+    if plan.layout is not None:
+        made.note("layout", "name the modules of each stage in parallelism.module_fqns_per_model_part")
         return
-    if plan.stages == "uneven" and (layers is None or layers % plan.pp):
-        made.note("uneven_stages", "name the modules of each stage in parallelism.module_fqns_per_model_part")
-        return
-    fewer = _fewer(made, asked)
+    made.cover("account_for")
+    if plan.uneven_stages:
+        made.note("uneven_stages", "torchtitan deals layers so by itself: stages differ by one at most")
+    fewer = COUNTED[plan.account_for] if plan.stages != "given" else _fewer(made, asked)
     made.put("parallelism.pipeline_parallel_first_stage_less_layers", fewer[0], "first_stage_layers")
     made.put("parallelism.pipeline_parallel_last_stage_less_layers", fewer[1], "last_stage_layers")
     if plan.vpp > 1 and layers is not None:
-        made.put("parallelism.pipeline_parallel_layers_per_stage", layers // (plan.pp * plan.vpp), "vpp")
+        count, dealt = plan.pp * plan.vpp, layers + sum(fewer)
+        each = -(-dealt // count)
+        if -(-dealt // each) == count:
+            made.put("parallelism.pipeline_parallel_layers_per_stage", each, "vpp")
+        elif plan.vpp > 2:  # two a device are the default
+            made.note("vpp", f"no number of layers a stage gives {count} stages; name the modules of each")
     elif plan.vpp > 1:
         made.note("vpp", "parallelism.pipeline_parallel_layers_per_stage needs the number of layers; give a model")
 

@@ -106,7 +106,10 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
     fields |= adapters(keys)
     sequence = keys.count("sequence_len") or 512
     if not keys.flag("sample_packing") and not keys.flag("pad_to_sequence_len"):
-        keys.note(f"data: every sequence is taken as full, {sequence} tokens; the file neither packs nor pads them")
+        keys.note(
+            f"data: every sequence is taken as full, {sequence} tokens; the file neither packs nor pads them "
+            "(--lengths with --pad-to-longest tells what they are)"
+        )
     keys.flag("pad_to_sequence_len")
     method = "reward" if keys.flag("reward_model") else keys.word("rl", METHODS)
     keys.finish(WITHOUT_COST)

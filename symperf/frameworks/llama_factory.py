@@ -92,7 +92,10 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
     sequence = keys.count("cutoff_len") or 2048
     packs = [keys.flag(name) for name in ("packing", "neat_packing")]
     if not any(packs) and stage != "pt":
-        keys.note(f"data: every sequence is taken as full, {sequence} tokens; the file does not pack them")
+        keys.note(
+            f"data: every sequence is taken as full, {sequence} tokens; the file does not pack them (--lengths with "
+            "--pad-to-longest tells what they are)"
+        )
     keys.finish(WITHOUT_COST)
     return FrameworkSettings(
         "llama-factory",

@@ -36,6 +36,7 @@ SWITCHES: Final = (
         "--moe-enable-deepep",
         "--no-overlap-p2p-communication",
         "--accumulate-allreduce-grads-in-fp32",
+        "--fp32-residual-connection",
     ),
 )
 MANY: Final = (
@@ -131,7 +132,6 @@ REFUSED: Final = {
     "--deepspeed_config": "it is of DeepSpeed, and settings of two frameworks are mixed",
     "--zero-stage": "it is of DeepSpeed, and settings of two frameworks are mixed",
     "--fp8-param-gather": "parameters that are gathered in 8 bits are not modelled",
-    "--fp32-residual-connection": "a residual stream in 32 bits is not modelled",
     "--retro-add-retriever": "retrieval is not modelled",
     "--heterogeneous-layers-config-path": "layers that a file describes are not read; name the model",
 }
@@ -153,6 +153,7 @@ def _degrees(keys: Keys) -> dict[str, Any]:
         "ep": ep,
         "expert_tp": tp if inside is None and ep > 1 else inside,
         "sequence_parallel": keys.flag("--sequence-parallel") and tp > 1,
+        "fp32_residual": keys.flag("--fp32-residual-connection"),
         "rank_order": "tp-cp-pp-dp" if keys.flag("--use-tp-pp-dp-mapping") else "tp-cp-dp-pp",
     }
 
@@ -218,8 +219,8 @@ def _layout(keys: Keys, layout: str, pp: int) -> dict[str, Any]:
         return {"vpp": vpp, "layout": layout}
     if len(set(stages)) == 1:
         return {"vpp": vpp}
-    if vpp == 1 and stages == sorted(stages, reverse=True) and most - min(stages) == 1:
-        return {"vpp": 1, "uneven_stages": True}
+    if stages == sorted(stages, reverse=True) and most - min(stages) == 1:
+        return {"vpp": vpp, "uneven_stages": True}
     if vpp == 1 and pp > 1 and len(set(stages[1:-1])) <= 1:
         return {"vpp": 1, "first_stage_layers": stages[0], "last_stage_layers": stages[-1]}
     return {"vpp": vpp, "layout": layout}

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
 from ..plans.plan import Plan
+from ..plans.stage_layout import spell
+from ..plans.structure import COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +28,8 @@ class FrameworkSettings:
         accumulation: micro-batches of a replica, if it says.
         sequence: tokens in a sequence, if it says.
         devices: in all, if it says.
-        deal: how a pipeline's layers are dealt: `each` stage's, or how many the `first` and the `last` have less.
+        deal: how a pipeline's layers are dealt: `each` stage's, how many the `first` and the `last` have less, and
+            of `every` how many one is computed again; empty where fields say it.
         copies: of the sharded state, where it is not one.
         stack: the profile of a training software that is nearest.
         flags: what `symperf train` has flags for beside the plan's, by name.
@@ -65,6 +68,8 @@ class FrameworkSettings:
         """
         names = {name: value for name, value in over.items() if name not in ("devices", "batch")}
         fields = {**self.fields, **self._dealt(layers), **names}
+        if "every" in self.deal and "recompute" not in names:
+            fields |= self._recomputed(layers, self.deal["every"], fields.get("pp") or 1)
         batch, devices = over.get("batch", self.batch), over.get("devices", self.devices)
         replica = math.prod(fields.get(name) or 1 for name in ("tp", "pp", "cp"))
         micro_batch = fields.get("micro_batch") or 1
@@ -97,21 +102,41 @@ class FrameworkSettings:
     def _dealt(self, layers: int | None) -> dict[str, Any]:
         """The fields that say how layers are dealt to stages."""
         pp = self.fields.get("pp") or 1
-        if pp == 1 or layers is None:
+        if pp == 1 or layers is None or not self.deal:
             return {}
-        if self.fields.get("schedule") == "interleaved":
-            each = self.deal.get("each")
-            return {"vpp": 2 if each is None else max(layers // (pp * each), 1)}
-        first, last = self.deal.get("first", 0), self.deal.get("last", 0)
-        middle, left = divmod(layers + first + last, pp)
-        if not (first or last):
-            return {}
-        if left:
+        first, last = self.deal["first"], self.deal["last"]
+        dealt, each = layers + first + last, self.deal.get("each")
+        interleaved = self.fields.get("schedule") == "interleaved"
+        count = pp * (1 + interleaved) if each is None else -(-dealt // each)
+        vpp, left = divmod(count, pp)
+        if left or (vpp > 1) is not interleaved:
             raise InputError(
-                f"{self.label}: stages of which the first has {first} layers less and the last {last} are not equal "
-                f"otherwise, for {layers} layers in {pp} stages"
+                f"{self.label}: {each} layers a stage of {layers}, with {first} and {last} less at the ends, make "
+                f"{count} stages, expected {'a multiple of ' if interleaved else ''}pp = {pp}"
+                f"{' above it' if interleaved else ''}"
             )
-        return {"first_stage_layers": middle - first, "last_stage_layers": middle - last}
+        fewest, more = divmod(dealt, pp * vpp)
+        if first <= 1 >= last:
+            ends = next(name for name, counted in COUNTED.items() if counted == (first, last))
+            return {"vpp": vpp, "account_for": ends, "uneven_stages": more > 0}
+        if max(first, last) > fewest:
+            raise InputError(
+                f"{self.label}: the first stage has {first} layers less and the last {last}, expected at most the "
+                f"{fewest} of a stage"
+            )
+        if vpp == 1 and not more:
+            return {"first_stage_layers": fewest - first, "last_stage_layers": fewest - last}
+        held = [fewest + (k < more) for k in range(pp * vpp)]
+        held[0], held[-1] = held[0] - first, held[-1] - last
+        letters = ["t" * count for count in held]
+        return {"vpp": vpp, "layout": spell(["E" + letters[0], *letters[1:-1], letters[-1] + "L"])}
+
+    def _recomputed(self, layers: int | None, every: int, pp: int) -> dict[str, Any]:
+        """Which layers of a stage are computed again, where one in so many is."""
+        if layers is None:
+            raise InputError(f"{self.label}: one of {every} layers is computed again, of how many a model says")
+        again = layers // pp // every
+        return {"recompute_layers": again} if again else {"recompute": "none"}
 
     def _replicas(self, dp: int | None, devices: int | None, replica: int, batch: int | None, micro_batch: int) -> int:
         if devices is not None:

@@ -56,6 +56,7 @@ REFUSED: Final = {
     "fault_tolerance.semi_sync_method": "steps that are synchronised now and then are not modelled",
     "parallelism.pipeline_parallel_split_points": "stages are read by their number of layers",
     "parallelism.module_fqns_per_model_part": "stages are read by their number of layers",
+    "parallelism.pipeline_parallel_module_fqns_per_model_part": "stages are read by their number of layers",
     "parallelism.pipeline_parallel_schedule_csv": "a schedule of your own is not modelled",
     "parallelism.expert_parallel_comm_backend": "exchanges by another backend are those of a profile (--stack)",
     "float8.force_recompute_fp8_weight_in_bwd": "weights that are cast again are not modelled",
@@ -88,6 +89,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> Framewor
     fields |= {"compiled": compiled, "loss": "fused" if compiled and "loss" in joined else "unfused"}
     sharding, copies = _sharding(keys, cp)
     fields |= sharding | _layers(keys) | _numbers(keys)
+    every = fields.pop("every", 1)
+    deal |= {"every": every} if every > 1 else {}
     batch, accumulation = _batch(keys, fields)
     sequence = keys.count("training.seq_len") or 2048
     model = _model(keys)
@@ -130,8 +133,8 @@ def _stages(keys: Keys) -> tuple[dict[str, Any], dict[str, int]]:
         keys.take(f"parallelism.pipeline_parallel_{end}_stage_less_layers", int, least=0) for end in ("first", "last")
     ]
     found: dict[str, Any] = {"pp": pp, "schedule": (schedule or "1f1b") if pp > 1 else None}
-    deal = {"each": each, "first": fewer[0], "last": fewer[1]}
-    return found, {name: value for name, value in deal.items() if value is not None}
+    first, last = (1 if less is None else less for less in fewer)
+    return found, {"first": first, "last": last} | ({} if each is None else {"each": each})
 
 
 def _sharding(keys: Keys, cp: int) -> tuple[dict[str, Any], int]:
@@ -179,12 +182,13 @@ def _layers(keys: Keys) -> dict[str, Any]:
     kept = {"offload": "optimizer,weights" if keys.flag("training.enable_cpu_offload") else None}
     if mode in (None, "selective") and option == "op":
         return kept | {"recompute": "selective", "recompute_modules": "op"}
-    if mode not in ("full", "none"):
-        raise InputError(
-            f"{keys.label}: activation_checkpoint.mode: found {mode or 'none, which is selective'} ({option or 2}), "
-            "expected full or none, or selective by op: layers by turns are not modelled; --ignore-key "
-            "activation_checkpoint.mode --recompute none, selective or full says what to take"
-        )
+    if mode in (None, "selective"):
+        option = "2" if option is None else str(option)
+        if not option.isdecimal():
+            keys.fail("activation_checkpoint.selective_ac_option", "op, or of how many layers one is computed again")
+        return kept | {"recompute": "full", "every": max(int(option), 1)}
+    if mode == "memory_budget":
+        keys.fail("activation_checkpoint.mode", "full, none or selective: what a compiler chooses is not modelled")
     return kept | {"recompute": mode}
 
 

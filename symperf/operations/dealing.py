@@ -109,7 +109,7 @@ class Dealing:
             inside = above_one(stage_number) * above_one(pp / stage_number)
             return first * first_stage_layers + last * last_stage_layers + inside * middle_layers()
         if self.stages == "late":
-            whole, more = _fewest_and_more()
+            whole, more = self._fewest_and_more
             return whole + above_one((stage_number + 1) / (pp - more)) * above_one(pp / stage_number)
         if self.stages == "uneven":
             return each.uneven_stage_layers(num_layers, pp, stage_number)
@@ -139,14 +139,14 @@ class Dealing:
             # The device in the middle has two stages of one kind if any has, and the longest ones.
             found.append(pp / 2)
             if self.stages == "uneven":
-                found.append(Max(1, Min(pp, pp + 1 - _fewest_and_more()[1])))
+                found.append(Max(1, Min(pp, pp + 1 - self._fewest_and_more[1])))
         for at in range(len(self.segments) - 1):
             number = self._end(self._leading(at + 1))
             # The stage before may have the most of a kind: later stages have a layer more.
             found += [Max(1, Min(pp, number) - 1)] if self.stages == "late" else []
             found += [Min(pp, number), Min(pp, number + 1)]
         if self.stages == "uneven" and self.schedule != "dualpipe":
-            more = _fewest_and_more()[1]
+            more = self._fewest_and_more[1]
             found += [Max(1, more), Min(pp, more + 1)]
         if self.stages in ("late", "given") or any(self.counted) or self.schedule == "interleaved":
             found.append(Max(1, pp - 1))
@@ -196,6 +196,10 @@ class Dealing:
         if turn in (0, shape[1] - 1):
             return ends[0 if turn == 0 else 1]
         return (self.on_stage(count, number) - sum(ends)) / (shape[1] - 2)
+
+    def in_flight(self, micro_batches: Any) -> Any:
+        """Micro-batches whose activations interleaved device i holds, in units of all its layers."""
+        return each.interleaved_stage_in_flight(micro_batches, pp, vpp, stage_number)
 
     def rounds(self, number: Any) -> list[Round]:
         """The ways from a chunk of a device to its next one that may take longer than p passes of its own.
@@ -311,10 +315,16 @@ class Dealing:
         if self.stages == "given":
             return above_one(stage_number) * (first_stage_layers + less_one(Max(1, before)) * middle_layers())
         if self.stages in ("uneven", "late"):
-            whole, more = _fewest_and_more()
+            whole, more = self._fewest_and_more
             ahead = Min(before, more) if self.stages == "uneven" else Max(0, stage_number + more - pp)
             return before * whole + ahead
         return before * self.dealt / pp - above_one(stage_number) * self.counted[0]
+
+    @cached_property
+    def _fewest_and_more(self) -> tuple[Any, Any]:
+        """Layers of the stages that have fewest, and how many stages have one more, where p need not divide them."""
+        whole = less_one(ceil_div(self.dealt + 1, pp))
+        return whole, Max(0, self.dealt - pp * whole)
 
     def _end(self, leading: Any) -> Any:
         """Number of the stage with the layer behind the first ones."""
@@ -326,15 +336,9 @@ class Dealing:
         if self.stages == "given":
             return 1 + ceil_div(excess(leading + 1, first_stage_layers), Max(1, middle_layers()))
         if self.stages == "uneven":
-            whole, more = _fewest_and_more()
+            whole, more = self._fewest_and_more
             return Max(ceil_div(leading + 1, ceil_div(num_layers, pp)), ceil_div(Max(0, leading + 1 - more), whole))
         if self.stages == "late":
-            whole, more = _fewest_and_more()
+            whole, more = self._fewest_and_more
             return Min(ceil_div(leading + 1, whole), ceil_div(leading + pp - more, whole + 1))
         return ceil_div(leading + 1, self.dealt / pp)
-
-
-def _fewest_and_more() -> tuple[Any, Any]:
-    """Layers of the stages that have fewest, and how many stages have one more, where p need not divide L."""
-    whole = less_one(ceil_div(num_layers + 1, pp))
-    return whole, Max(0, num_layers - pp * whole)

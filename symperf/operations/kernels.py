@@ -77,6 +77,11 @@ def aligned_time(structure: Structure, time: Any, sides: tuple[Any, Any, Any]) -
     return time.xreplace({matrix_rate: matrix_rate / (split + complement(split) / alignment_efficiency)})
 
 
+def gradient_traffic(structure: Structure) -> Any:
+    """Bytes that a product moves for one weight's gradient: read and added, or its own where others add it."""
+    return activation_bytes if structure.summed_apart else 2 * gradient_bytes
+
+
 def added_apart(structure: Structure, gradient: Op) -> Op:
     """A product that gives the gradient of weights, with the kernels that add it, where software has such kernels."""
     if not structure.summed_apart:
@@ -133,7 +138,8 @@ class Kernels:
         right: Any = activation_bytes,
     ) -> Op:
         """The gradient of the weights of `groups` linear layers, added to the accumulated gradient."""
-        made = self.matmul(path, in_features, out_features, tokens, groups, right=right, result=2 * gradient_bytes)
+        result = gradient_traffic(self.structure)
+        made = self.matmul(path, in_features, out_features, tokens, groups, right=right, result=result)
         return added_apart(self.structure, made)
 
     def stream(self, path: str, traffic: Any, elements: Any, flops_per_element: Any) -> Op:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.language.atoms import Max, above_one, complement, less_one
+from ..formulas.language.atoms import Max, Min, above_one, complement, less_one
 from ..formulas.language.symbols import num_layers, pp, stage_number
 from .dealing import Dealing, Round
 
@@ -94,6 +94,16 @@ class LaidOut(Dealing):
         del shape
         return self._sum(count, [self.in_order[place]])
 
+    def in_flight(self, micro_batches: Any) -> Any:
+        """Micro-batches whose activations interleaved device i holds, in units of all its layers."""
+        count = len(self.chunks)
+        held = []
+        for at, device in enumerate(self.chunks):
+            sizes = [sum(chunk) for chunk in device]
+            passes = count * len(sizes) + count - 1 - 2 * at
+            held.append(sympy.Rational(most_in_flight(sizes, count, passes), max(1, sum(sizes))))
+        return Min(micro_batches, table(held))
+
     def rounds(self, number: Any) -> list[Round]:
         """The ways from each chunk of a device to its next one."""
         p = len(self.chunks)
@@ -124,6 +134,27 @@ class LaidOut(Dealing):
 
     def _size(self, at: int) -> Any:
         return super()._size(at) if self.segments else num_layers
+
+
+def most_in_flight(sizes: Sequence[int], stages: int, passes: int) -> int:
+    """The most layers of which a device holds activations while so many passes of its chunks are in flight.
+
+    Forward passes go through the chunks, `stages` micro-batches at a time, and backward passes in the opposite order.
+    What is held is linear between the moments at which either goes on to another chunk.
+
+    >>> most_in_flight([3, 1], 4, 11), most_in_flight([1, 3], 4, 11), most_in_flight([2, 2], 4, 11)
+    (27, 19, 22)
+    """
+    turns = len(sizes)
+
+    def run(order: Sequence[int], done: int) -> int:
+        whole, left = divmod(done, stages * turns)
+        turn, inside = divmod(left, stages)
+        return whole * stages * sum(sizes) + stages * sum(order[:turn]) + inside * (order[turn] if inside else 0)
+
+    starts = [passes + stages * k for k in range(turns + 1)]
+    moments = {*starts, *(-(-passes // stages) * stages + stages * k for k in range(turns + 1))}
+    return max(run(sizes, at) - run(sizes[::-1], at - passes) for at in moments)
 
 
 def table(values: Sequence[Any]) -> Any:

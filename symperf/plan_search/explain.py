@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen.builder import eliminate_dead_code
 from ..codegen.interpret import adjoints, arrays, floats, run
 from ..codegen.passes import masks
 from ..common.vocabulary import resource_of
@@ -122,17 +121,30 @@ class PricedPlan:
         """Of every instruction."""
         return run(self.program, self.inputs, floats())
 
-    def times(self, **changed: Array) -> Array:
-        """The step times at many values of some inputs, of which only what depends on these is computed again."""
+    def times(self, name: str, factors: Array) -> Array:
+        """The step times at many factors on an input, of which only what depends on it is computed again."""
+        key = name, factors.tobytes()
+        if key not in self._times:
+            self._times[key] = self._compute(name, factors)
+        return self._times[key]
+
+    def _compute(self, name: str, factors: Array) -> Array:
+        if name not in self.inputs:
+            return np.asarray(self.time())
         values, forward = list(self.values), arrays().forward
-        moves = masks(self.program, tuple(changed))
+        moves = masks(self.program, (name,))
         with np.errstate(all="ignore"):
             for position, (operation, *operands) in enumerate(self.program.instructions):
                 if moves[position]:
                     given = [values[operand] for operand in operands] if operation != "input" else []
-                    values[position] = forward[operation](*given) if given else changed[operands[0]]
+                    values[position] = forward[operation](*given) if given else self.inputs[name] * factors
         return np.asarray(values[self.program.outputs["time"]])
 
+    @cached_property
+    def _times(self) -> dict[tuple[str, bytes], Array]:
+        return {}
+
+    @cached_property
     def elasticities(self) -> dict[str, float]:
         """Elasticity d ln T / d ln x of every rate and latency that the time depends on."""
         at, values = self.program.outputs["time"], self.values
@@ -146,6 +158,7 @@ class PricedPlans:
 
     def __init__(self, found: Found) -> None:
         self.space = found.space
+        self._known: dict[tuple[int, ...], PricedPlan] = {}
 
     @cached_property
     def _families(self) -> dict[tuple[int, int], tuple[Any, tuple[Any, ...]]]:
@@ -155,11 +168,15 @@ class PricedPlans:
 
     def plan(self, place: Sequence[int]) -> PricedPlan:
         """The plan of a combination, a table and a row."""
-        number, table, row = (int(part) for part in place)
+        key = tuple(int(part) for part in place)
+        if key not in self._known:
+            self._known[key] = self._price(*key)
+        return self._known[key]
+
+    def _price(self, number: int, table: int, row: int) -> PricedPlan:
         member, structures = self._families[number, table]
-        whole = program_of(structures, self.space.question.columns).program
         name = f"time/{structures.index(member.structure)}"
-        part = eliminate_dead_code(whole, {"time": whole.outputs[name]})
+        part = program_of(structures, self.space.question.columns).part({"time": name})
         columns = {name: float(column[row]) for name, column in self.space.tables[table].columns.items()}
         known = {**member.scalars, **columns}
         return PricedPlan(part, {name: known[name] for name in part.inputs})
@@ -167,7 +184,7 @@ class PricedPlans:
 
 def what_it_needs(winner: PricedPlan, other: PricedPlan) -> tuple[str | None, float | None]:
     """The rate or latency whose change makes two plans equally fast by the smallest factor, and the factor."""
-    slopes = [each.elasticities() for each in (winner, other)]
+    slopes = [each.elasticities for each in (winner, other)]
     gains = {n: slopes[0].get(n, 0.0) - slopes[1].get(n, 0.0) for n in {*slopes[0], *slopes[1]}}
     ranked = sorted(gains, key=lambda n: (-abs(gains[n]), n))
     for name in ranked[:2]:
@@ -186,10 +203,7 @@ def _crossing(winner: PricedPlan, other: PricedPlan, name: str, *, up: bool) -> 
     for _ in range(ROUNDS):
         exponents = np.linspace(low, high, FACTORS)
         factors = WIDEST ** (exponents if up else -exponents)
-        times = []
-        for each in (winner, other):
-            changed = {name: each.inputs[name] * factors} if name in each.inputs else {}
-            times.append(each.times(**changed))
+        times = [each.times(name, factors) for each in (winner, other)]
         enough = np.broadcast_to(times[1] <= times[0], factors.shape)
         if not enough.any():
             return None

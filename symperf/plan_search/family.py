@@ -9,11 +9,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ..codegen.packed import PackedProgram
 from ..codegen.rows import RowProgram
-from ..common.artefacts import load_or_make_program
+from ..codegen.store import Store
+from ..common.artefacts import cache_folder, load_or_make
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from ..codegen.program import Program
     from ..plans.structure import Structure
@@ -66,8 +68,12 @@ def program_of(structures: tuple[Structure, ...], columns: tuple[str, ...], *, m
     """
     text = "\n".join(repr(structure) for structure in structures)
     kind = "search memory" if memory_only else "search"
-    program = load_or_make_program(kind, text, lambda: compile_structures(structures, memory_only=memory_only))
-    return RowProgram(program, columns)
+    return _row_program(kind, text, columns, lambda: compile_structures(structures, memory_only=memory_only))
+
+
+def _row_program(kind: str, text: str, columns: tuple[str, ...], make: Callable[[], Program]) -> RowProgram:
+    packed = load_or_make(kind, text, lambda: PackedProgram.of(make()), PackedProgram.to_json, PackedProgram.from_json)
+    return RowProgram(packed, columns, Store(cache_folder()))
 
 
 @lru_cache(maxsize=64)
@@ -80,12 +86,13 @@ def energy_program_of(structures: tuple[Structure, ...], columns: tuple[str, ...
 
     def make() -> Program:
         from ..codegen.lower import lower
+        from ..codegen.passes import prune
         from ..spending.forms import spending_forms
 
         forms = {f"energy/{k}": spending_forms(structure)["energy"] for k, structure in enumerate(structures)}
-        return lower([], forms, share=True)
+        return prune(lower([], forms, share=True), list(forms))
 
-    return RowProgram(load_or_make_program("search energy", text, make), columns)
+    return _row_program("search energy", text, columns, make)
 
 
 def compile_structures(structures: Sequence[Structure], *, memory_only: bool = False) -> Program:

@@ -18,6 +18,7 @@ from ..plans.grammar import fold
 from ..plans.plan import FIELDS
 from ..plans.plan_fields import NUMBERS
 from ..plans.rule import ABSENT, BrokenRuleError
+from ..plans.structure import ZERO_BUBBLE
 from ..plans.validity import RULES
 from .space import LARGEST, LAYOUT, layouts
 
@@ -35,6 +36,8 @@ NOTHING_TO_SHARD = "nothing_to_shard"
 """ZeRO with one replica: the same plan as without."""
 SAME_PLACES = "rank_order_changes_nothing"
 """Another order of ranks that moves no group to another tier: as the usual order."""
+ONE_STAGE = "one_stage_has_no_schedule"
+"""A schedule of a pipeline of one stage: as 1F1B."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +92,28 @@ def table(question: SearchQuestion, form: TableForm, combinations: Sequence[Comb
     legal = np.zeros((len(combinations), length), dtype=bool)
     rejections: dict[str, int] = {}
     known: dict[tuple[Any, ...], tuple[Array, dict[str, int]]] = {}
+    read = {rule.name: sorted(rule.tree.names() & varying) for rule in sometimes}
+    held: dict[tuple[Any, ...], Array] = {}
     for k, combination in enumerate(combinations):
-        shards = _shards(question, combination)
-        key = (*combination.constants, shards)
+        shards, scheduled = _shards(question, combination), _schedules(question, combination)
+        key = (*combination.constants, shards, scheduled)
         if key not in known:
             examples.fields = combination.fields
-            good, counts = _apply(sometimes, {**constants[k], **columns}, length, examples)
+            values = {**constants[k], **columns}
+            rows = []
+            for rule in sometimes:
+                of_rule = rule.name, *(constants[k][name] for name in read[rule.name])
+                if of_rule not in held:
+                    held[of_rule] = _holds(rule, values, length)
+                rows.append(held[of_rule])
+            good, counts = _count(sometimes, rows, values, length, examples)
             if shards:
                 copies = columns["dp"] * columns["cp"] * (columns["tp"] if constants[k]["routed"] else 1)
                 counts |= {NOTHING_TO_SHARD: int(np.count_nonzero(good & (copies == 1)))}
                 good &= copies > 1
+            if scheduled:
+                counts |= {ONE_STAGE: int(np.count_nonzero(good & (columns["pp"] == 1)))}
+                good &= columns["pp"] > 1
             if _reorders(question, combination):
                 moved = _moves_groups(question, columns)
                 counts |= {SAME_PLACES: int(np.count_nonzero(good & ~moved))}
@@ -114,6 +129,12 @@ def _shards(question: SearchQuestion, combination: Combination) -> bool:
     """Whether a combination shards over replicas what another keeps whole."""
     fields = combination.fields
     return fields["zero"] > 0 and fields["schedule"] != "dualpipe" and 0 in question.candidates["zero"]
+
+
+def _schedules(question: SearchQuestion, combination: Combination) -> bool:
+    """Whether a combination schedules stages otherwise than 1F1B, which is searched too."""
+    schedule = combination.fields["schedule"]
+    return schedule in ("gpipe", *ZERO_BUBBLE) and "1f1b" in question.candidates["schedule"]
 
 
 def _reorders(question: SearchQuestion, combination: Combination) -> bool:
@@ -146,11 +167,15 @@ def _grow(
     Without `values` no choices go together, and rows are only counted.
     """
     layers = question.base.model.sizes["num_layers"]
-    spared = form.uneven or (form.counted and "none" in question.candidates["account_for"])  # where pp divides layers
+    dealt = layers + form.counted
+    # Where pp divides what is dealt stages are even, and where it divides the layers no end need be counted.
+    even = form.uneven and False in question.candidates["uneven_stages"]
+    plain = form.counted and "none" in question.candidates["account_for"]
     start = [
         layout
         for layout in layouts(question)
-        if (layout[2] > 1) is form.parts and not (spared and layers % layout[1] == 0)
+        if (layout[2] > 1) is form.parts
+        and not ((even and dealt % layout[1] == 0) or (plain and layers % layout[1] == 0))
     ]
     axes = {name: list(question.candidates[name]) for name in question.columns if name not in (*LAYOUT, "expert_tp")}
     axes["vpp"] = [vpp for vpp in axes["vpp"] if (vpp > 1) is form.interleaved]
@@ -217,11 +242,22 @@ def _apply(
     rules: Sequence[Rule], values: Mapping[str, Any], length: int, examples: _Examples
 ) -> tuple[Array, dict[str, int]]:
     """Which rows hold every rule, and how many each rule was the first to refuse."""
+    return _count(rules, [_holds(rule, values, length) for rule in rules], values, length, examples)
+
+
+def _holds(rule: Rule, values: Mapping[str, Any], length: int) -> Array:
+    """Which rows hold a rule."""
+    with np.errstate(all="ignore"):  # both sides of an `or` are computed
+        return np.broadcast_to(np.asarray(holding(rule.tree, values), dtype=bool), (length,))
+
+
+def _count(
+    rules: Sequence[Rule], rows: Sequence[Array], values: Mapping[str, Any], length: int, examples: _Examples
+) -> tuple[Array, dict[str, int]]:
+    """The same, where it is known which rows hold each rule."""
     good = np.ones(length, dtype=bool)
     counts: dict[str, int] = {}
-    for rule in rules:
-        with np.errstate(all="ignore"):  # both sides of an `or` are computed
-            holds = np.broadcast_to(np.asarray(holding(rule.tree, values), dtype=bool), (length,))
+    for rule, holds in zip(rules, rows, strict=True):
         refused = int(np.count_nonzero(good & ~holds))
         if refused:
             counts[rule.name] = refused

@@ -30,7 +30,7 @@ REMEDIES: Remedies = {
     "batch_is_not_divisible": (("dp", "micro_batch"), "a --batch that more products of dp and micro_batch divide"),
     "stages_do_not_divide_layers": (
         ("pp", "vpp", "uneven_stages"),
-        "stages that differ by a layer (uneven_stages), or given ends (--require first-stage-layers=N and the last's)",
+        "stages that differ by a layer (virtual ones: --require uneven-stages=true), or given first and last ones",
     ),
     "interleaved_micro_batches_not_divisible_by_pp": (
         ("schedule", "pp", "dp", "micro_batch"),
@@ -68,11 +68,20 @@ REMEDIES: Remedies = {
         "ep x expert_tp that divides tp x cp; with rank_order tp-cp-dp-pp, which is searched too, they need not",
     ),
     "more_stages_than_layers": (("pp", "uneven_stages"), "a pp up to the number of layers"),
+    "more_stages_than_layers_and_ends": (
+        ("pp", "vpp", "uneven_stages"),
+        "pp x vpp up to the number of layers and of ends that account_for counts",
+    ),
+    "chunks_without_layers": (("pp", "vpp", "uneven_stages"), "fewer virtual stages, as in --max-vpp"),
     "rank_order_changes_nothing": (
         ("rank_order",),
         "none needed: the plan is the same with tp-cp-dp-pp, which is searched",
     ),
     "nothing_to_shard": (("zero", "dp", "cp"), "none needed: the plan is the same with zero = 0, which is searched"),
+    "one_stage_has_no_schedule": (
+        ("schedule", "pp"),
+        "none needed: with pp = 1 the plan is the same with 1f1b, which is searched",
+    ),
     "no_network": (("tp", "pp", "dp"), "a system that describes one (scale_up_bandwidth)"),
     "no_scale_out_network": (("tp", "pp", "dp"), "a system that describes one (scale_out_bandwidth), or fewer devices"),
 }
@@ -80,6 +89,7 @@ REMEDIES: Remedies = {
 SAME = {
     "rank_order_changes_nothing": "another order of ranks that moves no group to another tier of the network",
     "nothing_to_shard": "ZeRO where no device holds the same parameters",
+    "one_stage_has_no_schedule": "another schedule of one stage than 1f1b",
 }
 """What reasons say that are no rule's."""
 

@@ -18,7 +18,7 @@ from ..plans.plan import FIELDS, Plan, attention_of
 from ..plans.plan_fields import COLUMNS
 from ..plans.software_limits import SoftwareLimits
 from ..plans.structure import COUNTED
-from ..plans.validity import IMPOSSIBLE, NAMES, run_values
+from ..plans.validity import IMPOSSIBLE, NAMES, flags_of_order, run_values
 from ..runs.training_run import Run
 from ..spending.prices import device_second
 from ..systems.software import Software
@@ -207,6 +207,7 @@ def combinations(question: SearchQuestion) -> list[Combination]:
     names = [name for name in Plan.names() if name not in question.columns or name == "expert_tp"]
     found: list[Combination] = []
     with_rows: dict[TableForm, bool] = {}
+    known: dict[tuple[Any, ...], Combination] = {}
     for chosen in product(*(values[name] for name in names)):
         fields = dict(zip(names, chosen, strict=True))
         for parts in (False, True):
@@ -216,9 +217,34 @@ def combinations(question: SearchQuestion) -> list[Combination]:
             form = TableForm(parts, interleaved, fields["uneven_stages"], counted, fields["expert_tp"])
             if form not in with_rows:
                 with_rows[form] = _has_rows(question, form)
-            if with_rows[form] and not _needless(question, fields):
+            if not with_rows[form] or _needless(question, fields):
+                continue
+            key = parts, *(value for name, value in fields.items() if name != "rank_order")
+            if key in known:
+                found.append(_reordered(question, known[key], len(found), fields))
+            else:
                 found.append(_combination(question, len(found), form, fields))
+                if _serves_both_orders(question, found[-1]):
+                    known[key] = found[-1]
     return found
+
+
+def _serves_both_orders(question: SearchQuestion, combination: Combination) -> bool:
+    """Whether a combination differs from that of the other order of ranks in what rules of degrees read of it alone.
+
+    No rule of choices reads the order, and the structure has a form for both.
+    """
+    structure = combination.structure
+    return len(question.candidates["rank_order"]) > 1 and (structure is None or structure.rank_order == "either")
+
+
+def _reordered(question: SearchQuestion, other: Combination, number: int, fields: dict[str, Any]) -> Combination:
+    """The combination of another order of ranks."""
+    inside = flags_of_order(fields["rank_order"])
+    constants = tuple(
+        inside.get(name, value) for name, value in zip(question.constants, other.constants, strict=not other.refusal)
+    )
+    return dataclasses.replace(other, number=number, fields=fields, constants=constants)
 
 
 def _has_rows(question: SearchQuestion, form: TableForm) -> bool:
@@ -226,7 +252,7 @@ def _has_rows(question: SearchQuestion, form: TableForm) -> bool:
     return (
         any((cp > 1) is form.parts for cp in values["cp"])
         and any((vpp > 1) is form.interleaved for vpp in values["vpp"])
-        and not (form.uneven and form.interleaved)
+        and not (form.uneven and form.interleaved and False in values["uneven_stages"])
         and not (form.counted and not form.interleaved and "none" in values["account_for"])
     )
 
@@ -270,10 +296,14 @@ def _smallest(form: TableForm) -> dict[str, Any]:
 
 def _degrees(question: SearchQuestion) -> dict[str, tuple[Any, ...]]:
     devices, sizes = divisors(question.devices), question.base.model.sizes
+    layers = sizes["num_layers"]
+    turns = {part for ends in _ends(question) for part in divisors(layers + ends)}
+    if tuple(question.required.get("uneven_stages", ())) == (True,):
+        turns |= {*range(1, layers // 2 + 1)}
     return {
         **dict.fromkeys(LAYOUT, devices),
         "micro_batch": divisors(question.batch),
-        "vpp": tuple(sorted({part for ends in _ends(question) for part in divisors(sizes["num_layers"] + ends)})),
+        "vpp": tuple(sorted(turns)),
         "ep": divisors(sizes["num_experts"]) if "num_experts" in sizes else (1,),
     }
 

@@ -179,7 +179,7 @@ class _Evaluation:
             part = chosen[start : start + len(block)]
             start += len(block)
             time = np.where(fits[:, part], found, np.inf)
-            score = None if dynamic is None else dynamic + self._static_power * question.devices * time
+            score = None if dynamic is None else self._joules_of(dynamic, time)
             self.tally.add(time, memory[:, part], self.numbers, self.part.table, block, score)
 
     def _blocks(self, outputs: Sequence[str], rows: Array) -> Iterator[tuple[Array, Array]]:
@@ -190,20 +190,21 @@ class _Evaluation:
             yield each
 
     def _joules(self, program: RowProgram) -> bool:
-        return self.space.question.by_energy and self.time[0] in program.program.outputs
+        return self.space.question.by_energy and self.time[0] in program.packed.outputs
 
     def _dynamic(self, rows: Array) -> Iterator[Array | None]:
         """Joules of FLOPs and bytes of a step on all devices, block by block; None where plans are ranked by time."""
         if self.energies is None:
             yield from repeat(None)
             return
-        scalars = {name: self.scalars.get(name, 0.0) for name in self.energies.program.inputs}
+        scalars = {name: self.scalars.get(name, 0.0) for name in self.energies.packed.inputs}
         for _, found in self.energies.run(self.rows, scalars, self.energy, rows):
             yield found
 
-    @property
-    def _static_power(self) -> float:
-        return self.scalars.get("static_power", 0.0)
+    def _joules_of(self, dynamic: Array, time: Array) -> Array:
+        """Joules of a step, infinite where there is no plan: no static power for an endless time is not a number."""
+        watts = self.scalars.get("static_power", 0.0) * self.space.question.devices
+        return np.where(np.isfinite(time), dynamic, np.inf) + watts * np.where(np.isfinite(time), time, 0.0)
 
     def _bound(self, rows: Array, fits: Array) -> Array:
         """At each row the least bound of those combinations that fit."""

@@ -220,11 +220,6 @@ COMBINATION_RULES = (
         "last_stage_layers: needs first_stage_layers too, expected both or neither",
     ),
     _rule(
-        "interleaved_stages_must_be_equal",
-        "interleaved == 0 or uneven == 0",
-        "uneven_stages: with vpp above 1 a layout says which stages have more; expected vpp = 1, layout or account_for",
-    ),
-    _rule(
         "given_chunks_need_layers_of_one_kind",
         "interleaved == 0 or first_given == 0 or kinds_in_turn == 0",
         "first_stage_layers: {model} has layers of several kinds one after another, of which a layout says how many "
@@ -236,8 +231,8 @@ COMBINATION_RULES = (
         "layout: says what every stage has, and {unequal} says it too; expected one of them",
     ),
     _rule(
-        "ends_count_where_stages_are_equal",
-        "counted == 0 or (uneven == 0 and first_given == 0)",
+        "ends_count_where_stages_are_not_given",
+        "counted == 0 or first_given == 0",
         "account_for: deals the ends of the model with its layers, and {unequal} says otherwise; expected one of them",
     ),
     _rule(
@@ -319,7 +314,7 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
 
 def _words(plan: Plan, model: Model) -> dict[str, Any]:
     """What messages tell beside the values."""
-    ways = ("first_stage_layers", "last_stage_layers", "uneven_stages", "account_for", "layout")
+    ways = ("first_stage_layers", "last_stage_layers", "account_for", "uneven_stages", "layout")
     given = [name for name in ways if getattr(plan, name) != FIELDS[name].default]
     missing = missing_module(model.architecture, _modules(plan))
     return {

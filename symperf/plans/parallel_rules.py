@@ -24,8 +24,19 @@ PARALLEL_RULES = (
     ),
     Rule(
         "more_stages_than_layers",
-        "uneven == 0 or pp <= num_layers",
+        "uneven == 0 or counted > 0 or layout_stages > 0 or pp <= num_layers",
         "pp: {pp} stages, but {model} has {num_layers} layers",
+    ),
+    Rule(
+        "more_stages_than_layers_and_ends",
+        "uneven == 0 or counted == 0 or pp * vpp <= num_layers + counted",
+        "pp x vpp: {stages} stages, but {model} has {num_layers} layers{ends_counted}",
+    ),
+    Rule(
+        "chunks_without_layers",
+        "uneven == 0 or given_stages == 1 or layout_stages > 0 or pp * (vpp - 1) < num_layers + counted",
+        "vpp: {vpp} x pp = {pp} virtual stages leave devices without a layer in their last one, as {model} has "
+        "{num_layers} layers{ends_counted}",
     ),
     Rule(
         "layout_has_other_layers",

@@ -22,7 +22,7 @@ from .plan_fields import PRECISIONS as PRECISIONS
 from .plan_fields import TRAINING_PRECISIONS as TRAINING_PRECISIONS
 from .plan_fields import PlanFields, attributes
 from .stage_layout import check_modules, letters_of, spell, stages_of
-from .structure import COUNTED
+from .structure import COUNTED, EAGER_PARTS
 from .validity import PLAN_RULES, RUN_RULES, plan_values, refuse, run_values
 
 if TYPE_CHECKING:
@@ -105,10 +105,9 @@ class Plan(PlanFields):
             inner = (layers - self.first_stage_layers - self.last_stage_layers) // max(self.pp - 2, 1)
             devices = [self.first_stage_layers, *[inner] * (self.pp - 2), self.last_stage_layers]
             held = [devices[at % self.pp] // self.vpp for at in range(count)]
-        elif self.uneven_stages:
-            held = [layers // count + (at < layers % count) for at in range(count)]
         else:
-            held = [(layers + embedding + loss) // count] * count
+            dealt = layers + embedding + loss
+            held = [dealt // count + (at < dealt % count) for at in range(count)]
             held[0] -= embedding
             held[-1] -= loss
         letters = ["t" * each for each in held]
@@ -152,6 +151,13 @@ class Plan(PlanFields):
     def effective_recompute(self) -> str:
         """What the backward pass computes again: single modules are selective recomputation."""
         return "selective" if self.recompute_modules and self.recompute == "none" else self.recompute
+
+    @property
+    def parts_alone(self) -> tuple[str, ...]:
+        """What of a layer runs operation by operation: a compiler joins it all."""
+        named = self.eager_parts.split(",") if self.eager_parts else ()
+        run = {*named, *(EAGER_PARTS[:3] if self.eager else ())}
+        return () if self.compiled else tuple(part for part in EAGER_PARTS if part in run)
 
     @property
     def effective_expert_tp(self) -> int:

@@ -13,6 +13,7 @@ from .recompute_modules import MODULES
 from .stage_layout import canonical
 from .structure import (
     COUNTED,
+    EAGER_PARTS,
     HOSTED,
     NVME,
     OFFLOADS,
@@ -331,6 +332,19 @@ class PlanFields:
         "flag",
         "norms, rotary positions and gated activations run operation by operation, as PyTorch does without a fused "
         "kernel, unless compiled joins them",
+    )
+    eager_parts: str | None = plan_field(
+        None,
+        "list",
+        "what runs operation by operation where not all does: norms, rotary, gated, and copies of the stream in 32 "
+        "bits that norms read (InternLM)",
+        choices=EAGER_PARTS,
+        metavar="LIST",
+    )
+    fp32_residual: bool = plan_field(
+        False,
+        "flag",
+        "the residual stream is in 32 bits (Megatron-LM's --fp32-residual-connection, torch.autocast)",
     )
     vocab_multiple: int | None = plan_field(
         None,

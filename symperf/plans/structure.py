@@ -33,6 +33,8 @@ EITHER_ORDER = ("pipeline_inside", "pipeline_outside")
 Loss = Literal["unfused", "fused", "chunked", "fused-linear", "cut"]
 """How the loss follows the head: kernels that each read logits in 32 bits; one that reads them in 16; that one chunk by
 chunk, in a number of chunks that is given or that keeps a chunk's logits as small as the input; or no logits stored."""
+EAGER_PARTS = ("norms", "rotary", "gated", "copies")
+"""What of a layer may run operation by operation; of copies, norms read one of the stream in 32 bits."""
 Products = Literal["half", "fp8", "fp4"]
 """Formats of the products of linear layers in training: 16 bits, or lower, with casts and copies."""
 LISTED = tuple(mixer for mixer in RECURRENT if mixer not in ("matrix_memory", "wkv"))
@@ -57,10 +59,14 @@ GATED = ("gated_passes", "gated_backward_passes")
 """1 unless a run states them; only then gated activations take longer than their bytes."""
 SUMMED = "gradient_sum_bytes"
 """0 unless a run states it; only then kernels of their own add gradients to the accumulated ones."""
+METERED = "loss_metric_bytes"
+"""0 unless a run states it; only then metrics are computed of the logits."""
 OWNED = "owned_tensors"
 """0 unless a run states it; only then ZeRO-1 deals tensors as they are, and sums all gradients on every replica."""
 GATHERED = "gathered_tensors"
 """0 unless a run states it; only then ZeRO-3 gathers tensors one by one, each piece by itself."""
+HOOKED = "sharded_operations"
+"""0 unless a run states it; only then ZeRO-3 gathers the weights of each expert by themselves."""
 PAIRED = "exchange_overlap"
 """0 unless a run states it; only then transfers of experts run beside passes of other micro-batches."""
 SENT = ("dispatch_element_bytes", "combine_element_bytes")
@@ -117,8 +123,10 @@ class Structure(HashOnce):
         separate_experts: the run states that biases and limits of experts are kernels of their own, and there are some.
         slow_gates: the run states how much longer than their bytes gated activations take.
         summed_apart: the run states what kernels move that add gradients to the accumulated ones.
+        metered: the run states what metrics of the logits move.
         owned: tensors are dealt to replicas whole (ZeRO-1 of InternEvo).
         gathered_apart: tensors are gathered and reduced one by one, piece by piece (ZeRO-3 of DeepSpeed in 2021).
+        hooked: ZeRO-3 gathers experts module by module (DeepSpeed with models of transformers).
         paired: the run states which part of the transfers of experts runs beside another micro-batch; passes are whole.
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run states, some of `SENT`.
@@ -140,7 +148,8 @@ class Structure(HashOnce):
         stored: frozen weights of linear layers are stored in few bits, and widened before each product.
         loss: how it follows the head.
         compiled: chains of element-wise kernels are one.
-        eager: norms, rotary positions and gated activations run operation by operation.
+        fp32_residual: the plan has the residual stream in 32 bits.
+        eager: what runs operation by operation, some of `EAGER_PARTS`.
     """
 
     architecture: Architecture
@@ -168,8 +177,10 @@ class Structure(HashOnce):
     separate_experts: bool = False
     slow_gates: bool = False
     summed_apart: bool = False
+    metered: bool = False
     owned: bool = False
     gathered_apart: bool = False
+    hooked: bool = False
     paired: bool = False
     rank_order: AnyOrder = "tp-cp-dp-pp"
     in_switch: bool = False
@@ -191,7 +202,8 @@ class Structure(HashOnce):
     stored: bool = False
     loss: Loss = "unfused"
     compiled: bool = False
-    eager: bool = False
+    fp32_residual: bool = False
+    eager: tuple[str, ...] = ()
     counted: tuple[int, int] = (0, 0)
     chunks: tuple[tuple[tuple[int, ...], ...], ...] = ()
     module_stage: int = 0
@@ -202,6 +214,11 @@ class Structure(HashOnce):
     def told_apart(self) -> bool:
         """Whether stages are priced and measured one by one: they have other kinds of layers, or not as many."""
         return bool(self.segments) or self.stages != "even" or any(self.counted)
+
+    @property
+    def wide_stream(self) -> bool:
+        """Whether the residual stream is in 32 bits."""
+        return self.fp32_residual or self.architecture.wide_stream
 
     @property
     def shards_gradients(self) -> bool:

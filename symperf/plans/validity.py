@@ -79,7 +79,8 @@ RUN_RULES = (
     Rule(
         "stages_do_not_divide_layers",
         "uneven == 1 or (num_layers + counted) % (pp * vpp) == 0",
-        "pp x vpp: {stages} does not divide the {num_layers} layers of {model}{ends_counted}",
+        "pp x vpp: {stages} does not divide the {num_layers} layers of {model}{ends_counted}; "
+        "uneven_stages spreads them",
     ),
     Rule(
         "batch_is_not_divisible",
@@ -188,9 +189,14 @@ def flags(plan: Plan, tiers: int) -> dict[str, int]:
         "dual_pipe": int(plan.schedule == "dualpipe"),
         "some_layers": int(plan.recompute_layers is not None),
         "at_once": int(plan.optimizer_in_backward),
-        "pipeline_inside": int(plan.rank_order == "tp-cp-pp-dp"),
+        **flags_of_order(plan.rank_order),
         "hides_transfers": int(plan.overlap_pp > 0),
     }
+
+
+def flags_of_order(order: str) -> dict[str, int]:
+    """What rules read of the order of ranks, and nothing else of a plan's choices does."""
+    return {"pipeline_inside": int(order == "tp-cp-pp-dp")}
 
 
 def schedule_flags(schedule: str | None) -> dict[str, int]:

@@ -42,11 +42,12 @@ class TuningReport:
         phases = [f"  {each.name:<14}{seconds(each.time_s):>10}  {percent(each.share):>7}" for each in step.timed]
         held = ", ".join(f"{name} {gibibytes(size)}" for name, size in step.memory.items() if name not in WHOLE)
         verdict = "fits" if step.fits else "does not fit"
-        found = ["", f"a step of {step.name} ({step.method.sentence}): {seconds(step.time)}", *phases]
+        found = [f"a step of {step.name} ({step.method.sentence}): {seconds(step.time)}", *phases]
         if step.generation:
             found.append(
                 f"  generated in {step.generation.waves} wave(s) of {step.generation.run.work.batch} sequences"
             )
         whole, reserved = (gibibytes(step.memory[name]) for name in WHOLE)
         found.append(f"  memory of all: {whole} ({reserved} reserved), {verdict}: {held}")
-        return [*found, *(f"  warning: {text}" for text in step.warnings)]
+        found += [f"  warning: {text}" for text in step.warnings]
+        return [*found, "", f"of it {step.timed[-1].name}:"]

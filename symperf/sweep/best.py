@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen.reduce import TopK
 from ..common.errors import InputError, quote
 from ..plans.plan import positive_integer
-from .cell_kernel import SLOTS, CellKernel, can_look_up, numbers_of
+from .cell_kernel import CellKernel
 from .chunks import block_shape, every
 from .dataset import frame
 from .sweep import DEFAULT_OUTPUTS, POINTS, REASON, Sweep
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 COMPILED = 2_000_000
-"""Points above which a kernel is asked to reduce a cell; with long zipped axes, so many in each call."""
+"""Points above which a kernel is asked to reduce a cell."""
 SPARE = 100
 """More points than asked for are taken from a kernel, whose values may differ from NumPy's in the last places: which of
 two equally good points is the better is for NumPy to say."""
@@ -66,7 +66,7 @@ def best(
     for made, sizes, positions in sweep.parts(tuple(slice(0, n) for n in sweep.shape)):
         if made.program is None:
             kept.counts[1 + sweep.reasons.index(made.reason)] += math.prod(p.size for p in positions)
-        elif _suits(sweep, made, sizes, target):
+        elif math.prod(sizes) > COMPILED and target not in made.absent:
             kept.add_compiled(sweep, made, positions)
         else:
             for cut in every(sizes, block_shape(sizes, POINTS)):
@@ -76,19 +76,6 @@ def best(
     rejected = {sweep.reasons[code - 1]: int(n) for code, n in enumerate(kept.counts) if code and n}
     table.attrs = {"considered": sweep.points, "feasible": int(kept.counts[0]), "rejected": rejected}
     return table
-
-
-def _suits(sweep: Sweep, made: Cell, sizes: Sequence[int], target: str) -> bool:
-    """Whether a cell is worth a compiled kernel, and has a form that one knows."""
-    if target in made.absent:
-        return False
-    parts = 1
-    for axis, n in zip(sweep.axes, sizes, strict=True):
-        if len(numbers_of(axis)) > 1 and n > 1:
-            if not can_look_up(axis):
-                return False
-            parts *= -(-n // SLOTS)
-    return math.prod(sizes) > COMPILED * parts
 
 
 @dataclass
@@ -121,12 +108,12 @@ class _Top:
         """Look at every point of a cell with a kernel."""
         most = TopK(self.target, self.top + SPARE, largest=self.largest)
         sizes = [p.size for p in positions]
-        for at, found in CellKernel(sweep.axes, made, sizes, sweep.outputs, most).best(positions):
-            self.counts[0] += found.feasible
-            for position, n in found.rejected.items():
-                self.counts[1 + sweep.reasons.index(made.constraints[position])] += n
-            values = {name: found.values.get(name, np.full(len(found), np.nan)) for name in sweep.outputs}
-            self.merge(sweep, np.asarray(np.ravel_multi_index(at, sweep.shape)), values)
+        at, found = CellKernel(sweep.axes, made, sizes, sweep.outputs, most).best(positions)
+        self.counts[0] += found.feasible
+        for position, n in found.rejected.items():
+            self.counts[1 + sweep.reasons.index(made.constraints[position])] += n
+        values = {name: found.values.get(name, np.full(len(found), np.nan)) for name in sweep.outputs}
+        self.merge(sweep, np.asarray(np.ravel_multi_index(at, sweep.shape)), values)
 
     def merge(self, sweep: Sweep, flat: Array, values: dict[str, Array]) -> None:
         """Keep the best of what there is and of some more points."""

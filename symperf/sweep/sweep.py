@@ -1,7 +1,7 @@
 """Sweeps: a run's quantities over a grid of values and choices, block by block, with a reason where a point cannot be.
 
 A grid is cut into cells of one structure and one set of choices. In each, NumPy computes every instruction over the
-axes that it depends on; large cells are compiled (`engine`).
+axes that it depends on; large cells are compiled (`cell_kernel`).
 """
 
 from __future__ import annotations
@@ -263,8 +263,13 @@ class Sweep:
     @cached_property
     def compiled(self) -> bool:
         """Whether a compiled kernel computes any cell."""
-        sizes = product(*([p.size for _, p in groups] for groups in self._groups))
-        return any(stores(self.axes, cell, self.outputs) for cell in sizes)
+        keys = product(*(range(len(groups)) for groups in self._groups))
+        return any(self._stores(key) for key in keys)
+
+    def _stores(self, key: Sequence[int]) -> bool:
+        """Whether a kernel stores a cell."""
+        sizes = [groups[k][1].size for groups, k in zip(self._groups, key, strict=True)]
+        return stores(self.axes, sizes, self.outputs, lambda: self.cell(tuple(key)))
 
     def compute(self, block: Block) -> dict[str, Array]:
         """The outputs and the reason at every point of a block.
@@ -293,7 +298,7 @@ class Sweep:
         return found
 
     def _block(self, made: Cell, sizes: Sequence[int], at: Sequence[Array]) -> dict[str, Array]:
-        if stores(self.axes, sizes, self.outputs):
+        if stores(self.axes, sizes, self.outputs, lambda: made):
             return self._compiled(made, sizes, at)
         shape = tuple(p.size for p in at)
         found: dict[str, Array] = {name: np.empty(shape) for name in self.outputs}

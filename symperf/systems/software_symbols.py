@@ -25,9 +25,12 @@ SOFTWARE: Final[Mapping[str, Limits]] = {
     "gated_passes": Limits(FRACTION, 0.1, 100.0),
     "gated_backward_passes": Limits(FRACTION, 0.1, 100.0),
     "gradient_sum_bytes": Limits(BYTES, 1 / 16, 1000, zero=True),
+    "loss_metric_bytes": Limits(BYTES, 1 / 16, 1000, zero=True),
     "broadcast_piece_bytes": Limits(BYTES, 1, 1e10),
     "owned_tensors": Limits(COUNT, 1, 1e4, zero=True),
     "gathered_tensors": Limits(COUNT, 1, 1e4, zero=True),
+    "sharded_operations": Limits(OPERATIONS, 1e-3, 1e4, zero=True),
+    "piece_operations": Limits(OPERATIONS, 1e-3, 1e3, zero=True),
     "overhead_latency": Limits(TIME, 1e-9, 1e4, zero=True),
     "jitter": Limits(FRACTION, 1e-9, 1.0, zero=True),
 }

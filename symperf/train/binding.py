@@ -85,9 +85,12 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "scatter_latency": (0.0, "tokens are sorted and summed by fused kernels, without atomic additions"),
     "separate_expert_kernels": (0.0, "products of experts add their biases, and their activation's kernel its limits"),
     **dict.fromkeys(("gated_passes", "gated_backward_passes"), (1.0, "one kernel that reads and writes once")),
+    "loss_metric_bytes": (0.0, "no metrics of the logits are computed in a step"),
     "gradient_sum_bytes": (0.0, "the product of a gradient adds it: --gradient-accumulation-fusion of Megatron-LM"),
     "owned_tensors": (0.0, "ZeRO deals equal shards of all weights"),
     "gathered_tensors": (0.0, "ZeRO-3 gathers a layer in one buffer, from which its tensors are views, as FSDP does"),
+    "sharded_operations": (0.0, "none assumed: ZeRO-3 gathers a layer at once, as FSDP does"),
+    "piece_operations": (0.0, "none assumed: the pieces of all ranks lie in one buffer, as in FSDP"),
     "broadcast_piece_bytes": (
         4194304.0,
         "8 channels of 512 KiB (NCCL_BUFFSIZE over NCCL_STEPS): assumed, of 4 to 16, twice the rings of 4 adapters",

@@ -83,6 +83,11 @@ class Documents:
         return COPIES * self.number * self.mean / (pack(copies, self.sequence) * self.sequence)
 
     @property
+    def tokens(self) -> int:
+        """Tokens of a sequence as it is computed."""
+        return self.sequence
+
+    @property
     def a_sequence(self) -> float:
         """Documents of a sequence."""
         return self.useful_share * self.sequence / self.mean if self.packed else 1.0

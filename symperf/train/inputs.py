@@ -25,6 +25,8 @@ from ..plans.structure import (
     COUNTED,
     GATED,
     GATHERED,
+    HOOKED,
+    METERED,
     OWNED,
     PAIRED,
     SCATTERED,
@@ -118,8 +120,10 @@ def structure_of(
         and (SEPARATE in stated or states(system, SEPARATE)),
         slow_gates=model.architecture.gated_mlp and any(name in stated or states(system, name) for name in GATED),
         summed_apart=SUMMED in stated or states(system, SUMMED),
+        metered=METERED in stated or states(system, METERED),
         owned=plan.zero == 1 and (OWNED in stated or states(system, OWNED)),
         gathered_apart=plan.zero == 3 and (GATHERED in stated or states(system, GATHERED)),
+        hooked=plan.zero == 3 and model.architecture.routed and (HOOKED in stated or states(system, HOOKED)),
         paired=model.architecture.routed
         and plan.effective_schedule not in SPLIT
         and (PAIRED in stated or states(system, PAIRED)),
@@ -144,7 +148,8 @@ def structure_of(
         stored=plan.base_precision is not None,
         loss=plan.loss,  # type: ignore[arg-type]
         compiled=plan.compiled,
-        eager=plan.eager and not plan.compiled,
+        fp32_residual=plan.fp32_residual,
+        eager=plan.parts_alone,
     )
 
 

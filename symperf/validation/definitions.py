@@ -245,9 +245,18 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         "InternEvo, configs/7B_sft.py: overlap_sync_grad, not overlap_sync_param; sequence_parallel false; "
         "use_flash_attn, whose version is 2.2.1 (requirements and doc/en/install.md); gradients in the format of "
         "training, added by PyTorch, summed by all-reduces; tensors, 5 matrices a layer beside small ones, have "
-        "owners who broadcast them (solver/optimizer/hybrid_zero_optim.py)",
-        {"zero": 1, "overlap_dp": 1.0, "attention": "flash", "dropout": False},
-        values={"gradient_bytes": 2, "gradient_sum_bytes": 6, "owned_tensors": 5},
+        "owners who broadcast them (solver/optimizer/hybrid_zero_optim.py); FlashAttention's loss (model/loss.py), and "
+        "metrics of the logits in every micro-batch (model/metrics.py); norms read residual.float(), and "
+        "silu(w1(x)) * w2(x) is two kernels (model/modeling_internlm.py, model/linear.py)",
+        {
+            "zero": 1,
+            "overlap_dp": 1.0,
+            "attention": "flash",
+            "dropout": False,
+            "loss": "fused",
+            "eager_parts": "gated,copies",
+        },
+        values={"gradient_bytes": 2, "gradient_sum_bytes": 6, "owned_tensors": 5, "loss_metric_bytes": 16},
         stack="flash-attention-2",
     ),
     "DeepSpeed ZeRO-3": TrainingFramework(

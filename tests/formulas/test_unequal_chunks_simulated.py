@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from support.effort import cases
 
+from symperf.formulas.memory import stage_memory
 from symperf.formulas.parallel import pipeline as pipe
 from symperf.formulas.parallel import unequal_chunks as chunked
+from symperf.operations.laid_out import most_in_flight
 from symperf.timeline import simulator as sim
 
 if TYPE_CHECKING:
@@ -170,3 +172,29 @@ def test_one_f_one_b_shows_most_transfers() -> None:
         later = f + b + 2 * sent * float(chunked.one_f_one_b_shown_share(x, p))
         closed = (p - 1) * (f + b + 2 * sent) + f + b + 2 * shown + (m - 1) * later
         assert run * (1 - 1e-9) <= closed <= run * 1.025
+
+
+def test_uneven_chunks_hold_what_their_run_holds() -> None:
+    """Exactly: the first virtual stages have a layer more, and every device's fullest moment is that of the order."""
+    draw = random.Random(6)
+    for _ in range(CASES):
+        p, v = draw.choice((2, 3, 4, 8)), draw.choice((2, 3, 5))
+        layers, m = draw.randint(p, 4 * p * v), p * draw.randint(2, 5)
+        fewest, longer = divmod(layers, p * v)
+        held = [fewest + (at < longer) for at in range(p * v)]
+        run = sim.simulate(sim.interleaved(m, p, v), sim.by_kind({"F": 1.0, "D": 2.0}), weight=held.__getitem__)
+        for i in range(p):
+            of_device = sum(at % p == i for at in range(longer))
+            closed = stage_memory.uneven_chunks_in_flight(m, p, v, fewest, of_device, i + 1)
+            assert closed == run.in_flight[i], (p, v, layers, m, i)
+
+
+def test_chunks_of_any_size_hold_what_their_run_holds() -> None:
+    draw = random.Random(7)
+    for _ in range(CASES):
+        p, v = draw.choice((2, 3, 4, 8)), draw.choice((2, 3, 5))
+        held = [draw.randint(0, 4) for _ in range(p * v)]
+        order = sim.interleaved(p * draw.randint(4, 5), p, v)
+        run = sim.simulate(order, sim.by_kind({"F": 1.0, "D": 2.0}), weight=held.__getitem__)
+        found = [most_in_flight(held[i::p], p, p * v + p - 1 - 2 * i) for i in range(p)]
+        assert found == run.in_flight, (p, v, held)

@@ -99,6 +99,7 @@ def test_megatron() -> None:
     found = parsed(emit(GIVEN, "megatron"))
     assert (found["decoder_first_pipeline_num_layers"], found["decoder_last_pipeline_num_layers"]) == (6, 6)
     assert (found["recompute_method"], found["recompute_num_layers"]) == ("block", 2)
+    assert parsed(emit(dataclasses.replace(DENSE, fp32_residual=True), "megatron"))["fp32_residual_connection"]
     assert parsed(emit(MODULES, "megatron"))["recompute_modules"] == ["core_attn", "mlp"]
     found = parsed(emit(HYBRID, "megatron", model=model))
     assert found["num_distributed_optimizer_instances"] == 4

@@ -70,6 +70,17 @@ def test_ends_of_the_model_are_dealt_as_layers(layers: int, menu: dict[str, Any]
     assert {each["account_for"] for each in of.search(top=100).records} == dealt
 
 
+@pytest.mark.parametrize("ends", [["none"], ["none", "loss"], ["both"]], ids=str)
+def test_chunks_are_uneven_where_a_question_says_so(ends: list[str]) -> None:
+    """Layers spread over any number of virtual stages, with ends among them and without."""
+    few: dict[str, Any] = {"recompute": ["none"], "cp_kind": ["ring"], "tp": [1], "uneven_stages": [True]}
+    few |= {"sequence_parallel": [False], "rank_order": ["tp-cp-dp-pp"], **cases.PLAIN, "account_for": ends}
+    few |= {"schedule": ["1f1b", "interleaved"]}
+    of = cases.Problem("llama-3.2-1b", "h100-sxm", 4, 8, 128, few, {"num_layers": 7})
+    assert check(of)
+    assert any(each["vpp"] > 1 and each["pp"] * each["vpp"] > 4 for each in of.search(top=100).records)
+
+
 @pytest.mark.parametrize("seed", range(0, 4 * effort.cases(15), 4))
 def test_pruning_changes_nothing(seed: int) -> None:
     """The ten best are the same without any bound, also where only one plan is asked for."""

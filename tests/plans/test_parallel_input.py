@@ -37,7 +37,6 @@ ILLEGAL: list[tuple[str, dict[str, Any], str]] = [
     ("way that is none", {"cp": 2, "cp_kind": "rings"}, "cp_kind: found 'rings'.*did you mean ring"),
     ("no parts", {"cp": 0}, "cp: found 0, expected a whole number from 1"),
     ("stages of equal layers", {"pp": 5}, "pp x vpp: 5 does not divide the 32 layers"),
-    ("uneven and interleaved", {"pp": 4, "vpp": 2, "uneven_stages": True}, "uneven_stages: with vpp above 1 a layout"),
     ("more stages than layers", {"pp": 33, "uneven_stages": True}, "pp: 33 stages, but llama-2-7b has 32 layers"),
     ("one end only", {"pp": 4, "first_stage_layers": 7}, "first_stage_layers: needs last_stage_layers too"),
     (
@@ -64,8 +63,18 @@ ILLEGAL: list[tuple[str, dict[str, Any], str]] = [
     ("ends that are none", {"account_for": "head"}, "account_for: found 'head', expected none or embedding or loss"),
     (
         "ends counted twice",
-        {"pp": 3, "account_for": "loss", "uneven_stages": True},
-        "account_for: deals .* uneven_stag",
+        {"pp": 3, "account_for": "loss", "first_stage_layers": 10, "last_stage_layers": 11},
+        "account_for: deals .* first_stag",
+    ),
+    (
+        "activations of counted ends on the host",
+        {"pp": 3, "account_for": "loss", "uneven_stages": True, "offload": "activations"},
+        "offload: activations and account_for do not go together; expected equal or uneven stages",
+    ),
+    (
+        "more chunks than layers and ends",
+        {"pp": 4, "vpp": 9, "account_for": "both", "uneven_stages": True},
+        "pp x vpp: 36 stages, but llama-2-7b has 32 layers and 2 that account_for counts",
     ),
     ("layers of a layout", {"pp": 3, "layout": "E|t*3|tL"}, "layout: has 4 layers .t., but llama-2-7b has 32"),
     ("stages of a layout", {"pp": 2, "layout": "E|t*16|t*16L"}, "layout: has 3 stages, expected pp x vpp = 2 x 1"),
@@ -209,6 +218,7 @@ def test_a_bound_plan_field_changes_the_structure() -> None:
         {"schedule": "zero-bubble"},
         {"schedule": "dualpipe"},
         {"uneven_stages": True},
+        {"uneven_stages": True, "account_for": "loss"},
     ],
     ids=str,
 )

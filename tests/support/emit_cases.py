@@ -21,6 +21,7 @@ MEGATRON: dict[str, Any] = {
     "--moe-token-dispatcher-type": ["allgather", "alltoall", "flex"],
     "--use-tp-pp-dp-mapping": bool,
     "--sequence-parallel": bool,
+    "--fp32-residual-connection": bool,
     "--micro-batch-size": int,
     "--global-batch-size": int,
     "--seq-length": int,

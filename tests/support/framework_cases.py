@@ -63,7 +63,7 @@ data_parallel_shard_degree = 4
 tensor_parallel_degree = 8
 pipeline_parallel_degree = 4
 pipeline_parallel_schedule = "Interleaved1F1B"
-pipeline_parallel_layers_per_stage = 10
+pipeline_parallel_layers_per_stage = 11
 pipeline_parallel_microbatch_size = 2
 [activation_checkpoint]
 mode = "full"

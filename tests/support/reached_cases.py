@@ -57,7 +57,9 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("phi-2", "a100-80gb-sxm", {"lora_rank": 8}),
     ("phi-2", "a100-80gb-sxm", {"loss": "fused-linear"}),
     ("llama-2-7b", "h100-sxm", {"compiled": True}),
+    ("llama-2-7b", "h100-sxm", {"compiled": True, "fp32_residual": True}),
     ("llama-2-7b", "h100-sxm", {"eager": True}),
+    ("llama-2-7b", "h100-sxm", {"eager_parts": "copies", "loss_metric_bytes": 16.0}),
     ("phi-2", "h100-sxm", {"loss": "cut"}),
     ("phi-2", "a100-80gb-sxm", {"dropout": False, "attention": "eager", "recompute": "selective"}),
     ("mamba-1.4b", "h100-sxm", {}),
@@ -96,6 +98,7 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama-2-7b", "h100-sxm", {"pp": 4, "schedule": "dualpipe", "uneven_stages": True}),
     ("llama-2-7b", "h100-sxm", {"pp": 4, "schedule": "dualpipe"}),
     ("llama-2-7b", "h100-sxm", {"pp": 5, "schedule": "zero-bubble", "uneven_stages": True}),
+    ("llama-2-7b", "h100-sxm", {"pp": 4, "vpp": 3, "uneven_stages": True}),
     ("llama-2-7b", "h100-sxm", {"pp": 5, "schedule": "zb-h2", "uneven_stages": True}),
     ("llama-2-7b", "h100-sxm", {"pp": 2, "vpp": 17, "account_for": "both", "overlap_pp": 0.5}),
     ("llama-2-7b", "h100-sxm", {"pp": 4, "overlap_pp": 0.5}),
@@ -107,6 +110,7 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("gpt-oss-20b", "h100-sxm", {"dp": 4, "ep": 4, "host_latency": 1e-5, "separate_expert_kernels": 1.0}),
     ("llama-2-7b", "gb200-nvl72", {"dp": 4, "tp": 2}),
     ("llama-2-7b", "a100-80gb-sxm", {"dp": 16, "zero": 3, "gathered_tensors": 4.0}),
+    ("mixtral-8x7b", "a100-80gb-sxm", {"dp": 16, "zero": 3, "host_latency": 1e-5, "sharded_operations": 10.0}),
     ("llama-2-7b", "a100-80gb-sxm", {"dp": 16, "zero": 1, "gradient_sum_bytes": 6.0, "owned_tensors": 9.0}),
 )
 """Training: model, system, and what the plan and the run state."""

@@ -132,6 +132,7 @@ def every(of: Problem, *, duplicates: bool = False) -> Iterator[dict[str, Any]]:
     ends = [n for n, more in ENDS.items() if not more or any(layers % p and (layers + more) % p == 0 for p in stages)]
     whole = {**WHOLE, "attention": ["eager", "flash"] if dropout else ["flash"], "account_for": ends} | of.menu
     turns = {each for name in {"none", *ends, *whole["account_for"]} for each in divisors(layers + ENDS[name])}
+    turns |= set(range(1, layers // 2 + 1)) if whole["uneven_stages"] == [True] else set()
     degrees = {"micro_batch": divisors(of.batch), "vpp": sorted(turns)}
     degrees["ep"] = divisors(int(sizes["num_experts"])) if "num_experts" in sizes else [1]
     layouts = {name: divisors(of.devices) for name in ("tp", "pp", "cp", "dp")}
@@ -147,7 +148,8 @@ def every(of: Problem, *, duplicates: bool = False) -> Iterator[dict[str, Any]]:
             continue
         if fields["cp"] == 1 and fields["cp_kind"] != whole["cp_kind"][0]:
             continue
-        if fields["uneven_stages"] and (fields["vpp"] > 1 or layers % fields["pp"] == 0):
+        stages_even = (layers + ENDS[fields["account_for"]]) % fields["pp"] == 0
+        if fields["uneven_stages"] and False in whole["uneven_stages"] and (fields["vpp"] > 1 or stages_even):
             continue
         same = fields["vpp"] == 1 or layers % fields["pp"] == 0  # stages are as good without ends among the layers
         if fields["account_for"] != "none" and same and "none" in whole["account_for"]:
@@ -164,6 +166,12 @@ def shards_nothing(of: Problem, fields: dict[str, Any]) -> bool:
     copies = fields["dp"] * fields["cp"] * (fields["tp"] if routed else 1)
     zeros = of.menu.get("zero", WHOLE["zero"])
     return bool(fields["zero"] and copies == 1 and fields["schedule"] != "dualpipe" and 0 in zeros)
+
+
+def schedules_nothing(of: Problem, fields: dict[str, Any]) -> bool:
+    """Whether a single stage has a schedule of its own, where 1F1B is tried too."""
+    others = fields["schedule"] in ("gpipe", "zero-bubble", "zb-h2", "zero-bubble-2p")
+    return fields["pp"] == 1 and others and "1f1b" in of.menu.get("schedule", WHOLE["schedule"])
 
 
 def moves_nothing(of: Problem, fields: dict[str, Any]) -> bool:
@@ -189,7 +197,7 @@ def tried(of: Problem) -> Tried:
     considered = legal = 0
     for fields in every(of):
         considered += 1
-        if shards_nothing(of, fields) or moves_nothing(of, fields):
+        if shards_nothing(of, fields) or moves_nothing(of, fields) or schedules_nothing(of, fields):
             continue
         try:
             run = of.run(**fields)

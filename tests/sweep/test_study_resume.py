@@ -174,14 +174,15 @@ def test_compiled_resumes_bit_for_bit(tmp_path: Path, monkeypatch: pytest.Monkey
     text = TEXT.replace("[true, false]", "[true]").replace('precision = ["bf16", "fp16"]', "overlap_tp = [0.5, 0.7]")
     path = study_file(tmp_path, text)
     whole, out = tmp_path / f"whole{suffix}", tmp_path / f"out{suffix}"
-    monkeypatch.setattr(engine, "COMPILED", 100)
+    monkeypatch.setattr(engine, "LEAST", 100)
+    monkeypatch.setattr(engine, "best_tier", lambda *_, **__: "numba")
     write_study(path, whole)
     write_study(path, out, progress=Stop(4))
     header = json.loads((partial(out) / "journal").read_text().splitlines()[0].partition(" ")[2])
     assert header["engine"] == "compiled"
     assert "Numba" in header
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "COMPILED", 10**9)
+        patch.setattr(engine, "LEAST", 10**9)
         with pytest.raises(InputError, match="begun with another engine"):
             write_study(path, out, resume=True)
     monkeypatch.setattr("symperf.sweep.stream.default_threads", lambda: 5)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import symperf as sf
+from symperf.codegen import tiers
 from symperf.codegen.kernel import GridKernel
 from symperf.sweep import best
 from symperf.sweep import cell_kernel as engine
@@ -66,7 +67,8 @@ def test_compiled_is_numpy(run: Run, monkeypatch: pytest.MonkeyPatch, name: str)
     plain = Sweep(base_of(run), GRIDS[name], outputs=OUTPUTS, where=where)
     assert not plain.compiled
     expected = _whole(plain)
-    monkeypatch.setattr(engine, "COMPILED", 10)
+    monkeypatch.setattr(engine, "LEAST", 10)
+    monkeypatch.setattr(engine, "best_tier", lambda *_, **__: "numba")
     sweep = Sweep(base_of(run), GRIDS[name], outputs=OUTPUTS, where=where)
     assert sweep.compiled
     found = _whole(sweep)
@@ -88,26 +90,26 @@ def test_compiled_is_numpy(run: Run, monkeypatch: pytest.MonkeyPatch, name: str)
 
 
 def test_what_is_compiled_follows_from_the_sweep(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large cells, unless a zipped axis is long or has numbers below zero."""
-    monkeypatch.setattr(engine, "COMPILED", 100)
-    monkeypatch.setattr(engine, "SLOTS", 4)
+    """Cells that NumPy would take longer for than making a kernel takes; points that share nothing are so the first."""
+    monkeypatch.setattr(engine, "LEAST", 90)
+    monkeypatch.setattr(tiers, "COMPILING", 5e-5)
+    monkeypatch.setattr(tiers, "PER_INSTRUCTION", 0.0)
 
     def compiled(*axes: int, **more: Any) -> bool:
-        numbers = dict(
-            zip(("memory_bandwidth", "matrix_rate"), (np.linspace(1e12, 2e12, n) for n in axes), strict=True)
-        )
-        return Sweep(base_of(run), {**numbers, **more}, where=["x < 9"] if "x" in str(more) else []).compiled
+        names = ("memory_bandwidth", "matrix_rate")[: len(axes)]
+        numbers = {name: np.linspace(1e12, 2e12, n) for name, n in zip(names, axes, strict=True)}
+        return Sweep(base_of(run), {**numbers, **more}, where=["x < 9"] if "'x'" in str(more) else []).compiled
 
-    assert compiled(10, 10)
+    assert compiled(20, 10)
     assert not compiled(10, 9)
     assert not compiled(10, 9, recompute=["none", "full"])
-    assert compiled(10, 10, recompute=["none", "full"])
-    assert compiled(10, 10, shape=Zip(tp=[1, 2, 4, 8], pp=[8, 4, 2, 1]))
-    assert not compiled(10, 10, shape=Zip(tp=[1, 2, 4, 8, 8], pp=[8, 4, 2, 1, 2]))
-    assert compiled(10, 10, shape=Zip(tp=[1, 2], x=[0, 1]))
-    assert not compiled(10, 10, shape=Zip(tp=[1, 2], x=[0, -1]))
+    assert compiled(20, 10, recompute=["none", "full"])
+    both = np.linspace(1e12, 2e12, 90)
+    assert compiled(shape=Zip(memory_bandwidth=both, matrix_rate=both))
+    assert not compiled(shape=Zip(memory_bandwidth=both[1:], matrix_rate=both[1:]))
+    assert compiled(20, 10, shape=Zip(tp=[1, 2], x=[0, -1]))
     sweep = Sweep(base_of(run), {"tp": [2, 4]})
-    assert not stores(sweep.axes, [1, 1], sweep.outputs)
+    assert not stores(sweep.axes, [1, 1], sweep.outputs, lambda: sweep.cell((0,)))
 
 
 def _random_study(seed: int) -> tuple[dict[str, Any], list[str]]:
@@ -130,19 +132,16 @@ def _random_study(seed: int) -> tuple[dict[str, Any], list[str]]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_best_by_kernel_is_best_by_numpy(run: Run, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """The same points in the same order, the same values, the same counts by reason; zipped axes in parts too."""
+    """The same points in the same order, the same values, the same counts by reason; of zipped axes too."""
     axes, where = _random_study(seed)
     asked: dict[str, Any] = {**axes, "where": where, "top": 12, "outputs": ["time", "memory"]}
     asked |= {"maximize": "mfu"} if seed % 3 else {"minimize": "time"}
     plain = run.best(**asked)
     monkeypatch.setattr(best, "COMPILED", 0)
-    for slots in (engine.SLOTS, 3):
-        monkeypatch.setattr(engine, "SLOTS", slots)
-        monkeypatch.setattr(best, "SLOTS", slots)
-        table = run.best(**asked)
-        assert table.equals(plain)
-        assert table.attrs == plain.attrs
-        assert table.attrs["considered"] == table.attrs["feasible"] + sum(table.attrs["rejected"].values())
+    table = run.best(**asked)
+    assert table.equals(plain)
+    assert table.attrs == plain.attrs
+    assert table.attrs["considered"] == table.attrs["feasible"] + sum(table.attrs["rejected"].values())
 
 
 def test_best_by_machine_code(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,15 +155,15 @@ def test_best_by_machine_code(run: Run, monkeypatch: pytest.MonkeyPatch) -> None
     plain = run.best(**axes, minimize="time", where=["fits"], top=9)
     monkeypatch.setattr(best, "COMPILED", 0)
     plain_run = GridKernel.run
-    tiers = []
+    axes_run = []
 
     def numba(self: GridKernel, *args: Any, **named: Any) -> Any:
-        tiers.append(self.axes)
+        axes_run.append(self.axes)
         return plain_run(self, *args, **{**named, "tier": "numba"})
 
     monkeypatch.setattr(GridKernel, "run", numba)
     table = run.best(**axes, minimize="time", where=["fits"], top=9)
-    assert tiers == [("axis 0", "memory_bandwidth", "axis 3")] * 2
+    assert axes_run == [(("tp", "pp"), "memory_bandwidth", "axis 3")] * 2
     assert table.equals(plain)
     assert table.attrs == plain.attrs
 
@@ -173,8 +172,9 @@ def test_a_quantity_that_a_structure_lacks(run: Run, monkeypatch: pytest.MonkeyP
     """It is undefined there, though the point is feasible; it is never the best."""
     name = sorted(set(run.compiled.program.lets) - set(run.bind(recompute="none").compiled.program.lets))[0]
     axes = {"recompute": ["none", "selective"], "memory_bandwidth": [1e12, 2e12, 3e12]}
+    monkeypatch.setattr(engine, "best_tier", lambda *_, **__: "numba")
     for least in (10**9, 0):
-        monkeypatch.setattr(engine, "COMPILED", max(least, 2))
+        monkeypatch.setattr(engine, "LEAST", max(least, 2))
         monkeypatch.setattr(best, "COMPILED", least)
         both = run.sweep(**axes, outputs=["time", name])
         assert (both.reason == 0).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +28,11 @@ PLANS: dict[str, tuple[str, dict[str, Any]]] = {
     "given wide": ("deepseek-v3", {"pp": 4, "first_stage_layers": 1, "last_stage_layers": 10}),
     "gpipe": ("deepseek-v2", {"pp": 4, "schedule": "gpipe"}),
     "interleaved": ("deepseek-v2", {"pp": 4, "vpp": 5}),
+    "interleaved uneven": ("deepseek-v3", {"pp": 4, "vpp": 5, "uneven_stages": True}),
+    "interleaved uneven and counted": (
+        "deepseek-v3",
+        {"pp": 8, "vpp": 3, "uneven_stages": True, "account_for": "both"},
+    ),
     "chunks of one": ("deepseek-v2", {"pp": 4, "vpp": 15}),
     "zero-bubble": ("deepseek-v2", {"pp": 4, "schedule": "zero-bubble"}),
     "zb-h2": ("deepseek-v3", {"pp": 8, "schedule": "zb-h2", "uneven_stages": True}),
@@ -157,3 +163,59 @@ def _dense_layer(found: Any) -> float:
     form = layer_counts.layer_parameters(architecture, architecture.kinds[0])
     values = {counts.SYMBOLS[name].symbol: size for name, size in found.model.sizes.items()}
     return 2 * float(form.subs(values))
+
+
+@pytest.mark.parametrize(
+    ("model", "plan"),
+    [
+        ("deepseek-v3", {"pp": 4, "vpp": 5}),
+        ("llama-3.1-405b", {"pp": 16, "vpp": 8}),
+        ("llama-2-7b", {"pp": 4, "vpp": 3, "overlap_pp": 0.5, "account_for": "both"}),
+    ],
+    ids=str,
+)
+def test_uneven_chunks_are_the_layout_that_spells_them(model: str, plan: dict[str, Any]) -> None:
+    """Closed forms in layers, devices and virtual stages, and tables over the devices: the same to the last bits."""
+    ep = {"ep": 16 if "deepseek" in model else 1}
+    run = make(model, {**plan, **ep, "uneven_stages": True})
+    layers, modules = (run.model.sizes.get(name, 0) for name in ("num_layers", "num_multi_token_layers"))
+    layout = run.plan.spelled_layout(layers, modules)
+    apart = {name: value for name, value in plan.items() if name not in ("vpp", "account_for")}
+    spelled = make(model, {**apart, **ep, "layout": layout})
+    assert run.value("time") == pytest.approx(spelled.value("time"), rel=1e-12)
+    assert run.value("memory") == pytest.approx(spelled.value("memory"), rel=1e-3 if "account_for" in plan else 1e-12)
+    held = [[row["layers"] for row in each.stage_memory()] for each in (run, spelled)]
+    assert held[0] == pytest.approx(held[1], rel=1e-12)
+    assert sum(held[0]) == layers
+
+
+def test_a_sweep_over_chunks_has_the_values_of_single_runs() -> None:
+    run = make("llama-2-7b", {"pp": 4, "vpp": 2, "ep": 1, "uneven_stages": True})
+    swept = run.sweep(pp=[4, 8], vpp=[2, 3, 5])
+    for pp in (4, 8):
+        for vpp in (2, 3, 5):
+            if pp * (vpp - 1) >= 32:  # no layer is left for the last turn of the devices
+                assert math.isnan(float(swept["time"].sel(pp=pp, vpp=vpp)))
+                continue
+            single = run.bind(pp=pp, vpp=vpp)
+            for name in ("time", "memory"):
+                assert float(swept[name].sel(pp=pp, vpp=vpp)) == pytest.approx(single.value(name), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"pp": 29, "account_for": "both"},
+        {"pp": 28, "account_for": "both", "uneven_stages": True},
+        {"pp": 29, "layout": "E|(t|)*27L"},
+    ],
+    ids=str,
+)
+def test_a_stage_may_hold_an_end_alone(plan: dict[str, Any]) -> None:
+    """Of a model with layers of two kinds: none of either is on such a stage."""
+    found = make("deepseek-v2-lite", plan)
+    rows = found.stage_memory()
+    assert rows[-1]["layers"] == 0
+    assert sum(row["layers"] for row in rows) == 27
+    assert found.value("memory") == pytest.approx(max(row["total"] for row in rows), rel=1e-12)
+    assert found.value("time") > 0

@@ -120,3 +120,54 @@ def test_a_step_moves_more_unless_a_compiler_joins_its_operations() -> None:
 
 def test_layer_norms_have_a_kernel_of_their_own() -> None:
     assert moved("gpt2", 1024, eager=True) == moved("gpt2", 1024)
+
+
+def test_a_norm_of_a_copy_moves_what_its_operations_do() -> None:
+    """The copy, and one kernel; two kernels for the gradients, which read copy and gradient, and a copy back."""
+    x, gradient, tape = rows_of(5), rows_of(6), Tape()
+    wide = tape.run(single, x)
+    tape.run(lambda array: half(array / np.sqrt(np.square(array).mean(-1, keepdims=True))), wide)
+    assert tape.moved == float(eager.copied_norm_bytes(x.size, 2, 4))
+    tape = Tape()
+    of_copy = tape.run(np.multiply, wide, gradient)
+    tape.run(half, of_copy)
+    tape.run(lambda array, slope: (array * slope).sum(0), wide, gradient)
+    assert tape.moved == float(eager.copied_norm_backward_bytes(x.size, 2, 4))
+
+
+def test_parts_run_apart_by_name() -> None:
+    """All three together are eager; a copy is of norms of the stream, and is kept for the backward pass."""
+    fused, n = moved(), 4096 * 4096 * 32
+    assert moved(eager_parts="norms,rotary,gated") == moved(eager=True)
+    assert moved(eager_parts="norms,copies") == moved(eager_parts="norms")
+    assert moved(eager_parts="copies", compiled=True) == moved(compiled=True)
+    gated, copied = moved(eager_parts="gated"), moved(eager_parts="copies")
+    assert {name for name in fused if gated[name] != pytest.approx(fused[name])} == {
+        f"layer/mlp/activation/{phase}" for phase in ("forward", "backward")
+    }
+    assert copied["layer/mlp/norm/forward"] == pytest.approx(n * 12)
+    assert copied["layer/mlp/norm/backward"] == pytest.approx(n * 22)
+    assert moved("gpt2", 1024, eager_parts="copies") != moved("gpt2", 1024)
+    kept, plain = (
+        sf.training("llama-3.1-8b", "h100-sxm", sf.Plan(eager_parts=parts), batch=1, sequence=4096).value("memory")
+        for parts in ("copies", None)
+    )
+    assert kept - plain == pytest.approx(2 * n * 2 + 4096 * 4096 * 2, rel=0.02)
+
+
+@pytest.mark.parametrize("loss", ["unfused", "fused", "chunked", "fused-linear"])
+def test_metrics_of_the_logits_are_a_stream_of_their_own(loss: str) -> None:
+    """Bytes for each logit, in every micro-batch; nothing else takes longer."""
+    plan = sf.Plan(tp=2, micro_batch=1, attention="flash", loss=loss)
+
+    def rows(**values: Any) -> dict[str, Any]:
+        run = sf.training("llama-3.1-8b", "h100-sxm", plan, batch=4, sequence=4096, **values)
+        return {row.name: row for row in run.table()}
+
+    plain, metered = rows(), rows(loss_metric_bytes=16.0)
+    found = metered.pop("head/loss/metrics")
+    assert found.bytes == pytest.approx(4 * 4096 * 128256 / 2 * 16)
+    assert {name: row.time_s for name, row in metered.items()} == pytest.approx(
+        {name: row.time_s for name, row in plain.items()}
+    )
+    assert found.time_s >= found.bytes / 3.35e12

@@ -115,6 +115,7 @@ def test_bad_values_of_a_profile_are_one_line(tmp_path: Path, text: str, message
     [
         ("host_wait", 1, {}),
         ("gradient_sum_bytes", 6, {}),
+        ("loss_metric_bytes", 16, {}),
         ("owned_tensors", 5, {"zero": 1}),
         ("gathered_tensors", 4, {"zero": 3}),
         ("scatter_latency", 1e-11, {}),

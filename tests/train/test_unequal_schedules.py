@@ -44,6 +44,17 @@ PLANS: dict[str, tuple[str, dict[str, Any]]] = {
     "gpipe, given": ("deepseek-v3", {"pp": 6, "first_stage_layers": 7, "last_stage_layers": 6}),
     "interleaved": ("deepseek-v2", {"pp": 4, "vpp": 5}),
     "interleaved, counted": ("llama-2-7b", {"pp": 2, "vpp": 17, "account_for": "both", "ep": 1}),
+    "1f1b, uneven and counted": ("deepseek-v3", {"pp": 8, "uneven_stages": True, "account_for": "both"}),
+    "gpipe, uneven and counted": ("llama-2-7b", {"pp": 5, "uneven_stages": True, "account_for": "loss", "ep": 1}),
+    "zero-bubble, uneven and counted": ("deepseek-v3", {"pp": 6, "uneven_stages": True, "account_for": "embedding"}),
+    "dualpipe, uneven and counted": ("deepseek-v3", {"pp": 6, "uneven_stages": True, "account_for": "both"}),
+    "interleaved, uneven": ("llama-2-7b", {"pp": 4, "vpp": 3, "uneven_stages": True, "ep": 1}),
+    "interleaved, uneven and kinds": ("deepseek-v3", {"pp": 4, "vpp": 5, "uneven_stages": True}),
+    "interleaved, uneven and counted": (
+        "llama-2-7b",
+        {"pp": 4, "vpp": 5, "uneven_stages": True, "account_for": "both", "ep": 1},
+    ),
+    "interleaved, uneven and empty": ("llama-2-7b-30", {"pp": 8, "vpp": 4, "uneven_stages": True, "ep": 1}),
     "interleaved, few": ("llama-2-7b", {"pp": 2, "vpp": 17, "account_for": "both", "ep": 1, "micro_batch": 32}),
     "interleaved, hidden": ("llama-2-7b", {"pp": 2, "vpp": 17, "account_for": "both", "ep": 1, "overlap_pp": 0.75}),
     "interleaved, given": (

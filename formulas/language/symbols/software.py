@@ -104,6 +104,14 @@ gradient_sum_bytes = add(
     BYTE,
     ZERO_UP,
 )
+loss_metric_bytes = add(
+    "format",
+    "loss_metric_bytes",
+    "w_{met}",
+    "Bytes that metrics over the logits move for each of them, beside the loss.",
+    BYTE,
+    ZERO_UP,
+)
 owned_tensors = add(
     "efficiency",
     "owned_tensors",
@@ -125,6 +133,23 @@ gathered_tensors = add(
     "gathered_tensors",
     r"N_{gat}",
     "Tensors of a layer that ZeRO-3 gathers and reduces one by one, copying the piece of each rank by itself.",
+    ONE,
+    ZERO_UP,
+)
+sharded_operations = add(
+    "efficiency",
+    "sharded_operations",
+    r"N_{shard}",
+    "Operations of the host for one tensor of an expert that ZeRO-3 gathers module by module, or whose gradient it "
+    "reduces, without those of the pieces.",
+    ONE,
+    ZERO_UP,
+)
+piece_operations = add(
+    "efficiency",
+    "piece_operations",
+    r"N_{piece}",
+    "Operations of the host for the piece that one rank holds of a tensor which ZeRO-3 gathers module by module.",
     ONE,
     ZERO_UP,
 )

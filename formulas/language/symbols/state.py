@@ -167,6 +167,7 @@ stage_number = add("formal", "stage_number", "i", "Number of a stage of a pipeli
 layers_in_front = add("formal", "layers_in_front", "l_f", "Layers of a model from its first on.")
 layers_before = add("formal", "layers_before", "l_b", "Layers of a model before those of a stage.", domain=ZERO_UP)
 held_layers = add("formal", "held_layers", "l_h", "Layers of a stage.")
+longer_chunks = add("formal", "longer_chunks", "v_{+}", "Chunks of a device that have one more layer.", domain=ZERO_UP)
 chunk_layers = add("formal", "chunk_layers", "l_c", "Layers of a chunk of an interleaved pipeline.")
 factors = add("formal", "factors", "n_r", "Row and column statistics of factored moments on one device.")
 """Their number is that of rows and columns of the matrices, and of elements of vectors."""

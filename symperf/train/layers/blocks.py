@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ...formulas.kernels import attention_residuals as residuals
 from ...formulas.kernels import eager, wkv
 from ...formulas.kernels import elementwise as ew
+from ...formulas.kernels import wide_stream as wide
 from ...formulas.language.symbols import (
     activation_bytes,
     gated_backward_passes,
@@ -51,7 +52,7 @@ class Blocks:
     @property
     def stage_message(self) -> Any:
         """Bytes of the residual stream, of all of several, or its gradient, to the next stage; and of a selection."""
-        width = statistic_bytes if self.architecture.wide_stream else activation_bytes
+        width = statistic_bytes if self.structure.wide_stream else activation_bytes
         streams = num_streams if self.architecture.hyper_connections else 1
         selection = handed_selection(self.architecture) * statistic_bytes
         return self.shapes.tokens * (streams * hidden_size * width + selection)
@@ -85,17 +86,19 @@ class Blocks:
     def norm(self, path: str, phase: str) -> Op:
         """A norm over the residual stream."""
         n = self.stream_elements
-        if not self.architecture.wide_stream:
+        if not self.structure.wide_stream and not self.copied_norms:
             return self.norm_of(f"{path}/{phase}", n)
-        traffic = ew.wide_norm_bytes(n, activation_bytes, statistic_bytes)
+        count = wide.wide_norm_bytes if self.structure.wide_stream else eager.copied_norm_bytes
+        traffic = count(n, activation_bytes, statistic_bytes)
         return self.kernels.stream(f"{path}/{phase}", traffic, n, FLOPS_PER_ELEMENT["norm"])
 
     def norm_backward(self, path: str) -> Op:
         """Gradients of a norm's input, gain and bias."""
         n = self.stream_elements
-        if not self.architecture.wide_stream:
+        if not self.structure.wide_stream and not self.copied_norms:
             return self.norm_gradient_of(f"{path}/backward", n)
-        traffic = ew.wide_norm_backward_bytes(n, activation_bytes, statistic_bytes)
+        count = wide.wide_norm_backward_bytes if self.structure.wide_stream else eager.copied_norm_backward_bytes
+        traffic = count(n, activation_bytes, statistic_bytes)
         return self.kernels.stream(f"{path}/backward", traffic, n, FLOPS_PER_ELEMENT["norm backward"])
 
     def mixture(self, path: str, phase: str) -> Op | None:
@@ -120,7 +123,12 @@ class Blocks:
     @property
     def eager_norms(self) -> bool:
         """Whether norms run operation by operation: PyTorch has one kernel for a layer norm."""
-        return self.structure.eager and self.architecture.norm == "rms_norm"
+        return "norms" in self.structure.eager and self.architecture.norm == "rms_norm"
+
+    @property
+    def copied_norms(self) -> bool:
+        """Whether norms of the stream read a copy of it in 32 bits."""
+        return "copies" in self.structure.eager and not self.eager_norms
 
     def norm_of(self, path: str, elements: Any) -> Op:
         """A norm over some elements."""
@@ -159,6 +167,8 @@ class Blocks:
         """Dropout, the addition to the stream, and the norm behind it, in one kernel."""
         n, work = self.stream_elements, FLOPS_PER_ELEMENT["residual"] + FLOPS_PER_ELEMENT["norm"]
         traffic = ew.residual_norm_bytes(n, activation_bytes)
+        if self.structure.wide_stream:
+            traffic = wide.wide_residual_norm_bytes(n, activation_bytes, statistic_bytes)
         if self.structure.dropout:
             traffic, work = traffic + n * mask_bytes, work + FLOPS_PER_ELEMENT["dropout"]
         return self.kernels.stream(f"{path}/{phase}", traffic, n, work)
@@ -167,6 +177,8 @@ class Blocks:
         """Their gradients; with dropout that of the branch is another than that of the stream."""
         n, work = self.stream_elements, FLOPS_PER_ELEMENT["residual"] + FLOPS_PER_ELEMENT["norm backward"]
         traffic = ew.residual_norm_backward_bytes(n, activation_bytes)
+        if self.structure.wide_stream:
+            traffic = wide.wide_residual_norm_backward_bytes(n, activation_bytes, statistic_bytes)
         if self.structure.dropout:
             traffic, work = traffic + n * (activation_bytes + mask_bytes), work + FLOPS_PER_ELEMENT["dropout"]
         return self.kernels.stream(f"{path}/backward", traffic, n, work)
@@ -178,8 +190,8 @@ class Blocks:
 
     def added(self, elements: Any) -> Any:
         """Bytes of an addition to the stream, or to its gradient."""
-        if self.architecture.wide_stream:
-            return ew.wide_residual_bytes(elements, activation_bytes, statistic_bytes)
+        if self.structure.wide_stream:
+            return wide.wide_residual_bytes(elements, activation_bytes, statistic_bytes)
         return ew.residual_bytes(elements, activation_bytes)
 
     def residual_backward(self, path: str) -> Sequence:
@@ -197,7 +209,7 @@ class Blocks:
     @property
     def gated_bytes(self) -> Any:
         """What counts the bytes of a gated activation."""
-        if self.structure.eager:
+        if "gated" in self.structure.eager:
             return eager.eager_gated_bytes
         passes = gated_passes if self.structure.slow_gates else 1
         return lambda elements, width: passes * ew.gated_activation_bytes(elements, width)
@@ -205,7 +217,7 @@ class Blocks:
     @property
     def gated_backward_bytes(self) -> Any:
         """What counts the bytes of its gradients."""
-        if self.structure.eager:
+        if "gated" in self.structure.eager:
             return eager.eager_gated_backward_bytes
         passes = gated_backward_passes if self.structure.slow_gates else 1
         return lambda elements, width: passes * ew.gated_activation_backward_bytes(elements, width)
@@ -213,7 +225,7 @@ class Blocks:
     def rotary_of(self, path: str, elements: Any) -> Op:
         """Rotary positions of some elements of queries and keys, forward or backward."""
         traffic = ew.rotary_bytes(elements, activation_bytes)
-        if self.structure.eager:
+        if "rotary" in self.structure.eager:
             traffic = eager.eager_rotary_bytes(elements, activation_bytes, statistic_bytes)
         return self.kernels.stream(path, traffic, elements, FLOPS_PER_ELEMENT["rotary"])
 

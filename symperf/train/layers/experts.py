@@ -33,10 +33,11 @@ from ...formulas.language.symbols import (
     tp,
 )
 from ...formulas.parallel import expert_parallel as dealt
+from ...formulas.parallel.module_sharding import sharded_tensor_operations
 from ...formulas.parallel.overheads import host_launch_time
 from ...models.layer_counts import router_rows
 from ...operations.expert_formats import ExpertFormats, cast_launches
-from ...operations.groups import Group, expert_group
+from ...operations.groups import Group, expert_group, expert_shard_groups
 from ...operations.schedule import Demand, Op, Overlap, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
 from .separate_experts import SeparateExperts
@@ -281,16 +282,30 @@ class Experts:
 
     def product(self, name: str, phase: str, columns: Any, inner: Any) -> Op:
         """One product of every expert on the device, in one kernel."""
-        return self.launched(self.kernels.matmul(self.path(f"{name}/{phase}"), self.rows, columns, inner, self.held))
+        op = self.kernels.matmul(self.path(f"{name}/{phase}"), self.rows, columns, inner, self.held)
+        again = "recompute" if self.layer.structure.recompute == "full" else "backward_input"
+        return self.launched(op, self.tensors(name) if phase in ("forward", again) else 0)
 
     def weight_gradient(self, name: str, in_features: Any, out_features: Any) -> Op:
         """The gradients of the weights of every expert on the device."""
         path = self.path(f"{name}/backward_weight")
-        return self.launched(self.kernels.weight_gradient(path, self.rows, in_features, out_features, self.held))
+        op = self.kernels.weight_gradient(path, self.rows, in_features, out_features, self.held)
+        return self.launched(op, self.tensors(name))
 
-    def launched(self, op: Op) -> Op:
-        """A product of all experts, with what the host does for each of them."""
-        return self.in_kernels(op, expert_operations * self.held)
+    def tensors(self, name: str) -> int:
+        """Matrices of one expert that a product of the breakdown stands for."""
+        return 2 if name == "up" and self.architecture.gated_mlp else 1
+
+    def launched(self, op: Op, sharded: int) -> Op:
+        """A product of all experts, with what the host does for each of them, and for the tensors that are sharded.
+
+        Weights are gathered before the forward pass, and once more before the backward pass or what it computes again.
+        """
+        op = self.in_kernels(op, expert_operations * self.held)
+        if not self.layer.structure.hooked:
+            return op
+        more = sharded * sharded_tensor_operations(expert_shard_groups(self.layer.structure)[0].ranks)
+        return replace(op, launches=op.launches + more * self.held)
 
     def in_kernels(self, op: Op, more: Any) -> Op:
         """An operation with more of the host, each of a kernel that takes the device a launch where it is told."""

@@ -146,7 +146,7 @@ class Decoder(Linears):
         """
         plain = self.architecture.block_norms == 2 and not self.architecture.parallel_block
         several = self.architecture.hyper_connections or self.architecture.attention_residuals
-        return self.structure.compiled and plain and not several and not self.architecture.wide_stream
+        return self.structure.compiled and plain and not several
 
     def pre_norm(self, mixer: Mixer) -> bool:
         """Whether a norm of its own stands before a mixer; what the embeddings' norm gives needs no other."""

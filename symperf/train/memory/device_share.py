@@ -26,6 +26,7 @@ from ...models import counts
 from ...operations.dealing import Dealing
 from ...operations.groups import expert_shard_groups, shard_groups
 from ...operations.laid_out import LaidOut
+from ...operations.uneven_chunks import UnevenChunks
 from ..layers.adapters import adapter_parameters, summed_adapters
 from .device_counts import dealt_parameters
 from .end_counts import fullest_ends, stage_ends
@@ -206,7 +207,9 @@ def dealing_of(structure: Structure) -> Dealing:
     if structure.chunks:
         chunks, modules = structure.chunks, structure.module_stage
         return LaidOut(structure.segments, structure.stages, structure.schedule, chunks=chunks, modules=modules)
-    return Dealing(structure.segments, structure.stages, structure.schedule, structure.counted)
+    in_chunks = structure.schedule == "interleaved" or any(structure.counted)
+    kind = UnevenChunks if structure.stages == "uneven" and in_chunks else Dealing
+    return kind(structure.segments, structure.stages, structure.schedule, structure.counted)
 
 
 def fullest_layers(structure: Structure) -> Any:
@@ -262,5 +265,5 @@ def stage_in_flight(structure: Structure) -> Any:
     if structure.schedule == "1f1b":
         return each.one_f_one_b_stage_in_flight(count, pp, stage_number)
     if structure.schedule == "interleaved":
-        return each.interleaved_stage_in_flight(count, pp, vpp, stage_number)
+        return dealing_of(structure).in_flight(count)
     return in_flight(structure)

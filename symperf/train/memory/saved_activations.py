@@ -99,8 +99,8 @@ def _beside_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
 
 
 def stream_kept(structure: Structure, tokens: Any) -> Any:
-    """Bytes kept of the residual stream, which a norm reads."""
-    if structure.architecture.wide_stream:
+    """Bytes kept of the residual stream, or of a copy in 32 bits, which a norm reads."""
+    if structure.wide_stream or "copies" in structure.eager:
         return saved.wide_input_kept_bytes(tokens, hidden_size, sym.statistic_bytes)
     return saved.input_kept_bytes(tokens, hidden_size)
 

@@ -6,8 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulas.collectives import broadcast_fill_time
 from ...formulas.language.atoms import Max, above_one, ceil_div, less_one
-from ...formulas.language.symbols import gathered_tensors, gradient_bytes, hidden_size, num_layers, pp, tp, vocab_size
-from ...formulas.parallel import sharding
+from ...formulas.language.symbols import (
+    ep,
+    expert_intermediate_size,
+    expert_tp,
+    gathered_tensors,
+    gradient_bytes,
+    hidden_size,
+    num_experts,
+    num_layers,
+    pp,
+    tp,
+    vocab_size,
+)
+from ...formulas.parallel import module_sharding, sharding
+from ...formulas.parallel.expert_parallel import device_experts
 from ...operations.groups import (
     Group,
     expert_replica_group,
@@ -42,10 +55,21 @@ class Exchanges:
         of_dense, of_routed = shard_groups(self.structure), expert_shard_groups(self.structure)
         if self.structure.owned:
             of_dense, of_routed = (replica_group(self.structure), None), (expert_replica_group(self.structure), None)
+        buckets = self.expert_collectives(module_sharding.reduced_together)
         return _both(
             self.reduced("gradients/reduce", dense, *of_dense) if dense != 0 else None,
-            self.reduced("gradients/reduce_experts", routed, *of_routed) if self.routed and routed != 0 else None,
+            _in_turns(self.reduced("gradients/reduce_experts", routed / buckets, *of_routed), buckets)
+            if self.routed and routed != 0
+            else None,
         )
+
+    def expert_collectives(self, together: Callable[[Any, Any], Any]) -> Any:
+        """Collectives for the experts of a stage: one, or as many as their tensors fill where each is a module's."""
+        if not self.structure.hooked:
+            return 1
+        tensors = 3 if self.structure.architecture.gated_mlp else 2
+        each = together(hidden_size, expert_intermediate_size / expert_tp)
+        return device_experts(num_experts, ep) * tensors * num_layers / (pp * each)
 
     def reduced(self, path: str, parameters: Any, shards: Group, same: Group | None) -> Node | None:
         """The sum of some gradients; with hybrid sharding each rank then sums its shard over the groups.
@@ -77,9 +101,12 @@ class Exchanges:
         """The parameters from every shard: all of them under ZeRO-3, else those that were updated."""
         dense, routed = gathered_bytes(self.structure, self.share)
         gather, groups = self.gathered, (shard_groups(self.structure), expert_shard_groups(self.structure))
+        fetches = self.expert_collectives(module_sharding.gathered_together)
         return _both(
             gather(path, dense, groups[0][0]) if dense != 0 else None,
-            gather(f"{path}_experts", routed, groups[1][0]) if self.routed and routed != 0 else None,
+            _in_turns(gather(f"{path}_experts", routed / fetches, groups[1][0]), fetches)
+            if self.routed and routed != 0
+            else None,
         )
 
     def gathered(self, path: str, message: Any, group: Group) -> Node | None:
@@ -102,6 +129,11 @@ class Exchanges:
         copies = sharding.piece_copies_time(each, group.ranks)
         pieces = Op(f"{path}/pieces", copies, Demand(memory_bytes=2 * each * above_one(group.ranks)))
         return Repeat(in_sequence(collective(path, each, group), pieces), tensors)
+
+
+def _in_turns(node: Node | None, times: Any) -> Node | None:
+    """A node so many times; itself where that is once."""
+    return node if node is None or times == 1 else Repeat(node, times)
 
 
 def _both(first: Node | None, second: Node | None) -> Node | None:

@@ -49,8 +49,12 @@ class Loss:
             for name, count in values.items()
         )
         loss = None if self.kind == "cut" else self.stream("loss/forward", self.traffic(), "loss")
-        each = sequence(product, loss, *sums)
+        each = sequence(product, loss, self.metrics() if self.structure.metered else None, *sums)
         return [self.in_chunks(each)] if self.chunks != 1 else list(each.children)
+
+    def metrics(self) -> Op:
+        """Metrics of the logits of a chunk."""
+        return self.stream("loss/metrics", losses.logit_metric_traffic(self.rows, self.columns), "loss")
 
     def backward(self) -> tuple[Node, Node, Node]:
         """What gives the gradient of the logits, and the products for those of the head's input and weights."""

@@ -18,13 +18,12 @@ from ...formulas.language.symbols import (
     attention_rate,
     dispatch_element_bytes,
     fp8_efficiency,
-    gradient_bytes,
     matrix_efficiency,
     matrix_rate,
     product_input_bytes,
 )
 from ...operations.expert_formats import cast_launches, in_transit, reads_arrivals
-from ...operations.kernels import added_apart, aligned_time, product_time
+from ...operations.kernels import added_apart, aligned_time, gradient_traffic, product_time
 from ...operations.schedule import Demand, Ends, Idle, Op, Overlap, Repeat, Scheduled, Sequence
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class Lowered:
         assert op.shape is not None
         rows, columns, inner, groups = op.shape
         weights = op.path.endswith("backward_weight")
-        result = 2 * gradient_bytes if weights else activation_bytes
+        result = gradient_traffic(self.structure) if weights else activation_bytes
         element = product_input_bytes
         traffic = matmul.matmul_bytes(rows, columns, inner, groups, element, element, result)
         time = product_time(self.structure, op.shape, element, traffic)
