@@ -91,7 +91,7 @@ def separate_limit_bytes(elements: Any, activation_bytes: Any) -> Any:
     dimension=BYTE,
     source=MEGATRON_EXPERTS,
     increasing="activation_bytes elements mask_bytes",
-    curvature="affine",
+    curvature="convex",
 )
 def separate_limit_backward_bytes(elements: Any, activation_bytes: Any, mask_bytes: Any) -> Any:
     """Bytes of the gradients of `separate_limit_bytes`: N (11 w + 8 w_m).
