@@ -10,6 +10,8 @@ from ...formulas.kernels import elementwise as ew
 from ...formulas.kernels import wide_stream as wide
 from ...formulas.language.symbols import (
     activation_bytes,
+    gated_backward_passes,
+    gated_passes,
     hidden_size,
     mask_bytes,
     num_layers,
@@ -210,14 +212,18 @@ class Blocks:
     @property
     def gated_bytes(self) -> Any:
         """What counts the bytes of a gated activation."""
-        return eager.eager_gated_bytes if "gated" in self.structure.eager else ew.gated_activation_bytes
+        if "gated" in self.structure.eager:
+            return eager.eager_gated_bytes
+        passes = gated_passes if self.structure.slow_gates else 1
+        return lambda elements, width: passes * ew.gated_activation_bytes(elements, width)
 
     @property
     def gated_backward_bytes(self) -> Any:
         """What counts the bytes of its gradients."""
-        return (
-            eager.eager_gated_backward_bytes if "gated" in self.structure.eager else ew.gated_activation_backward_bytes
-        )
+        if "gated" in self.structure.eager:
+            return eager.eager_gated_backward_bytes
+        passes = gated_backward_passes if self.structure.slow_gates else 1
+        return lambda elements, width: passes * ew.gated_activation_backward_bytes(elements, width)
 
     def rotary_of(self, path: str, elements: Any) -> Op:
         """Rotary positions of some elements of queries and keys, forward or backward."""

@@ -356,6 +356,9 @@ def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
     kept += saved.input_kept_bytes(own, hidden) if architecture.latent_expert_norm else ZERO
     inner = sym.expert_intermediate_size / sym.expert_tp
     kept += _inner_kept(structure, arriving, inner, "experts", "experts")
+    if structure.separate_experts and architecture.limited_gate and "moe_act" not in structure.modules:
+        # Limits keep what they read, and the fused activation what they wrote.
+        kept += sym.separate_expert_kernels * saved.input_kept_bytes(arriving, 2 * inner)
     if "moe_act" in structure.modules and gradients_of(structure).reads("experts", "experts"):
         kept -= read_kept(structure, arriving, inner, "experts", "experts")
     if architecture.shared_experts and "shared_experts" not in structure.modules:
