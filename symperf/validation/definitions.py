@@ -256,7 +256,7 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
             "loss": "fused",
             "eager_parts": "gated,copies",
         },
-        values={"gradient_bytes": 2, "gradient_sum_bytes": 6, "owned_tensors": 5, "loss_metric_bytes": 16},
+        values={"gradient_bytes": 2, "gradient_sum_bytes": 6, "owned_tensors": 5, "loss_metric_bytes": 18},
         stack="flash-attention-2",
     ),
     "DeepSpeed ZeRO-3": TrainingFramework(
