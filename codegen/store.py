@@ -85,7 +85,7 @@ class Store:
         """The artefact, or None where it is absent, damaged, or kept where others may write."""
         path = self.folder / f"{key}.json"
         try:
-            if not is_private(self.folder):
+            if not (is_private(self.folder) and is_private(path)):
                 return None
             checksum, _, body = path.read_bytes().partition(b"\n")
             if hashlib.sha256(body).hexdigest().encode() != checksum:
@@ -227,13 +227,13 @@ def write_whole(path: Path, data: bytes, mtime: float | None = None) -> None:
         raise
 
 
-def is_private(folder: Path) -> bool:
-    """Whether the folder is the user's own and no one else may write to it (where the system knows owners).
+def is_private(path: Path) -> bool:
+    """Whether a folder or file is the user's own and no one else may write to it (where the system knows owners).
 
     Raises:
-        OSError: there is no such folder.
+        OSError: there is none.
     """
-    status = folder.stat()
+    status = path.stat()
     if not hasattr(os, "getuid"):
         return True
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

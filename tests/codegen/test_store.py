@@ -138,6 +138,17 @@ def test_a_folder_that_others_may_write_is_refused(store: Store, mode: int) -> N
 
 
 @posix
+@pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
+def test_a_file_that_others_may_write_is_not_read(store: Store, mode: int) -> None:
+    """It may have been put there before the folder was closed; what is saved again is the user's own."""
+    store.save(KEY, DATA)
+    _only_file(store).chmod(mode)
+    assert store.load(KEY) is None
+    assert store.save(KEY, DATA)
+    assert store.load(KEY) == DATA
+
+
+@posix
 def test_a_folder_of_another_user_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the user's own folder is trusted."""
     store.save(KEY, DATA)
