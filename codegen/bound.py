@@ -116,10 +116,11 @@ class Relaxation:
             return [None] * len(read)
         allowed = [self.inside[o] for o in read]
         if operation == "multiply":
-            # Two lower bounds only where one of them at least cannot fall below zero; else that of what comes later.
+            # Two lower bounds only where one of them at least cannot fall below zero; else that of what comes later,
+            # and none of a square: that of a number below zero may be larger.
             allowed = [self.inside[o] and self.signs[other] for o, other in zip(read, reversed(read), strict=True)]
             if side and all(allowed) and not any(self.kept[o] for o in read):
-                allowed = [o == max(read) for o in read]
+                allowed = [o > other for o, other in zip(read, reversed(read), strict=True)]
             self.relies.update(other for other, good in zip(reversed(read), allowed, strict=True) if good)
         elif operation in ("divide", "ceil_div"):
             allowed = [good and self.signs[read[1]] for good in allowed]

@@ -213,7 +213,7 @@ class GridKernel:
 
     def _choose_program(self, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Program:
         """What to generate code from, given the inputs."""
-        signed = any(v < 0 for v in scalars.values()) or any(c.min() < 0 for c in columns.values())
+        signed = any(v < 0 for v in scalars.values()) or any((c < 0).any() for c in columns.values())
         return self.loop_program if signed else self.loop_program_nonnegative
 
     def _find_bound(

@@ -55,7 +55,8 @@ def test_whatever_is_left_out_the_bound_is_one(seed: int, down: bool, floor: flo
     for _ in range(3):  # signs that intervals do not know
         position = draw.randrange(7, len(program))
         program.instructions += [("subtract", position, draw.randrange(7))]
-        program.instructions += [("multiply", len(program) - 1, program.outputs["y"])]
+        factor = draw.choice([len(program) - 1, program.outputs["y"]])
+        program.instructions += [("multiply", len(program) - 1, factor)]
         program.instructions += [("add", program.outputs["y"], len(program) - 1)]
         program.outputs["y"] = len(program) - 1
     ranges = {name: (low := draw.uniform(floor, 9.0), low + draw.uniform(0.0, 60.0)) for name in program.inputs}
@@ -104,6 +105,19 @@ def test_what_may_not_be_left_out_is_refused() -> None:
     assert add_bound(Relaxation(program, "x", signs, [True] * 7, {5: 0}, down=True), "x", ()).holds(
         {"a": (2.0, 5.0), "b": (0.0, 1.0)}
     )
+
+
+def test_what_is_squared_is_left_whole_where_its_bound_may_be_negative() -> None:
+    """The square of -3 is no lower bound of that of -3 + 3.5; of a sum of what is never negative the terms may go."""
+    terms = [("input", "a"), ("input", "b"), ("input", "c"), ("subtract", 0, 1), ("add", 3, 2), ("multiply", 4, 4)]
+    ranges = {"a": (1.0, 1.0), "b": (4.0, 4.0), "c": (3.5, 10.0)}
+    for operation, may in (("subtract", False), ("add", True)):
+        terms[3] = operation, 0, 1
+        program = Program(list(terms), {"a": 0, "b": 1, "c": 2}, {}, {"y": 5})
+        known = intervals(program, ranges)
+        assert known is not None
+        relaxed = Relaxation(program, "y", [low >= 0 for low, _ in known], [True] * 6, {}, down=True)
+        assert relaxed.can_drop(4, 1) is may
 
 
 def test_where_a_value_may_be_infinite_or_undefined_there_is_no_bound() -> None:
