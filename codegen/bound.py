@@ -125,7 +125,7 @@ class Relaxation:
         elif operation in ("divide", "ceil_div"):
             allowed = [good and self.signs[read[1]] for good in allowed]
             allowed[1] &= self.signs[read[0]]
-            self.relies.update(o for o, good in zip(reversed(read), (*allowed[:1], any(allowed)), strict=True) if good)
+            self.relies.update(o for o, good in zip(read, (allowed[1], any(allowed)), strict=True) if good)
         if position in self.drops and self.original.instructions[position][0] in ("add", "subtract"):
             self.relies.add(self.original.instructions[position][1 + self.drops[position]])
         return [side == (slope > 0) if good else None for slope, good in zip(slopes, allowed, strict=True)]
