@@ -358,7 +358,7 @@ def _object_code(store: Store) -> bytes:
 
     target, text = _target(), machine_text()
     processor, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    key = digest("row machine", text, processor, features, ".".join(map(str, binding.llvm_version_info)))
+    key = digest("row machine", text, target.triple, processor, features, ".".join(map(str, binding.llvm_version_info)))
     kept = store.load(key)
     if kept is not None and isinstance(kept.get("object"), str):
         return base64.b64decode(kept["object"])

@@ -40,8 +40,8 @@ SUBJECTS = {
 
 MISSING = {
     "MBSKILL": "the host: a batch of four sequences waits for it (the rows' own notes)",
-    "MBRIDGE": "experts in 16 bits are too fast already, FP8 gains less than its rates (casts, hosts); not known "
-    "why GPT-OSS is; the host's share is assumed",
+    "MBRIDGE": "experts in 16 bits are too fast already, FP8 gains less than its rates (casts, hosts); attention with "
+    "heads of 64 (GPT-OSS), kernels around the experts' products; the host's share is assumed",
     "SWIFT": "Python between ZeRO-3's calls for each expert's matrix; the network between its two nodes is not told",
     "TITAN": "kernels of eager mode, casts to float8 (row-wise above all), attention of other kernels on B200",
     "TITANOLD": "kernels of eager mode; gathers and reductions that do not hide as far as declared",

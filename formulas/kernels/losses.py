@@ -71,11 +71,13 @@ def logit_metric_traffic(tokens: Any, columns: Any) -> Any:
     """Bytes of metrics over N x n logits, beside the loss: N n w_met.
 
     InternLM's accuracy and perplexity read 16-bit logits for the largest twice and for its place, subtract it (read and
-    written), take exponentials in place (read and written) and sum them: 8 passes, 16 bytes a logit.
+    written), take exponentials in place (read and written) and sum them, and a loss by kind of data reads them once
+    more: 9 passes, 18 bytes a logit.
 
     Assumes: bound by device memory; in every micro-batch.
 
-    Source: counted from `AccPerplex.update` of InternLM, internlm/model/metrics.py at 220953d7.
+    Source: counted from `AccPerplex.update` and `LossWithTypeId.update` of InternLM, internlm/model/metrics.py at
+    220953d7.
 
     >>> from sympy import symbols
     >>> logit_metric_traffic(*symbols("T n"))

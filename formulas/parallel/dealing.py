@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Min, ceil_div, less_one
+from ..language.atoms import Max, Min, ceil_div, complement, less_one
 from ..language.dimension import ONE
 from ..language.formula import formula
 from ..sources import NARAYANAN
@@ -45,14 +45,15 @@ def leading_layers(layers_in_front: Any, layers_before: Any, held_layers: Any) -
 def following_layers(layers_in_front: Any, layers_before: Any, held_layers: Any) -> Any:
     """Of all layers but the first l_f, those on a stage of l_h layers behind l_b: max(l_h - max(l_f - l_b, 0), 0).
 
-    Assumes: as `leading_layers`, of which it is the rest. A stage may be empty: both terms are written with 1 more.
+    Assumes: as `leading_layers`, of which it is the rest. A stage may be empty, and layers are whole: those of it
+    that lie in front are one at least.
 
     Source: derivation: l_h layers without those of (0, l_f].
 
     >>> [following_layers(3, start, 2) for start in (0, 2, 4)], following_layers(3, 4, 0)
     ([0, 1, 2], 0)
     """
-    return excess(held_layers + 1, excess(layers_in_front, layers_before) + 1)
+    return held_layers * complement(Min(1, excess(layers_in_front, layers_before) / Max(1, held_layers)))
 
 
 @formula(

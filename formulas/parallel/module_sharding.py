@@ -51,7 +51,8 @@ def gathered_together(width: Any, inner: Any) -> Any:
     """Tensors of h f elements that one gather fetches ahead: as many as reach 0.9 h^2 elements, ceil(0.9 h / f).
 
     Assumes: `stage3_prefetch_bucket_size` is "auto" in a trainer of transformers; the order of modules is the same in
-    every step, so that weights are fetched ahead at all.
+    every step, and what is gathered stays below `stage3_max_live_parameters` (1e9), so that weights are fetched ahead
+    at all.
 
     Source: derivation, for DeepSpeed's partitioned_param_coordinator.py, fetch_sub_module: tensors are added while
     their sum is below the bucket; transformers, integrations/deepspeed.py: "auto" is 0.9 h^2; the stage is that of

@@ -85,6 +85,14 @@ WLB_LLM = _arxiv(
 LIGER = _arxiv(
     "hsu2024", "2410.10989", "Liger Kernel: Efficient Triton Kernels for LLM Training", "Hsu, Pin-Lun and others", 2024
 )
+MEGATRON_EXPERTS = _add(
+    "megatron2026",
+    "misc",
+    "Megatron-LM: megatron/core/transformer/moe/experts.py and megatron/core/fusions/fused\\_bias\\_geglu.py",
+    "NVIDIA",
+    2026,
+    howpublished=r"\url{https://github.com/NVIDIA/Megatron-LM}",
+)
 TORCHTITAN_LOSS = _add(
     "torchtitan2026",
     "misc",

@@ -78,6 +78,7 @@ CHAPTERS = (
         {
             "moe": "Mixtures of experts",
             "grouped_experts": "Kernels of experts",
+            "separate_experts": "Biases and limits of experts apart",
             "expert_formats": "Formats of what travels to experts",
             "expert_parallel": "Expert parallelism",
             "expert_exchange": "Exchanges of tokens",

@@ -67,8 +67,9 @@ class FrameworkSettings:
             InputError: what is told contradicts itself, or the number of replicas is not told.
         """
         names = {name: value for name, value in over.items() if name not in ("devices", "batch")}
-        fields = {**self.fields, **self._dealt(layers), **names}
-        if "every" in self.deal and "recompute" not in names:
+        given = {**self.fields, **names}
+        fields = {**given, **self._dealt(given, layers), **names}
+        if "every" in self.deal and names.keys().isdisjoint(("recompute", "recompute_layers")):
             fields |= self._recomputed(layers, self.deal["every"], fields.get("pp") or 1)
         batch, devices = over.get("batch", self.batch), over.get("devices", self.devices)
         replica = math.prod(fields.get(name) or 1 for name in ("tp", "pp", "cp"))
@@ -99,14 +100,14 @@ class FrameworkSettings:
         fields, batch = self.settle(over, layers)
         return Plan.of(**fields), batch
 
-    def _dealt(self, layers: int | None) -> dict[str, Any]:
-        """The fields that say how layers are dealt to stages."""
-        pp = self.fields.get("pp") or 1
+    def _dealt(self, fields: Mapping[str, Any], layers: int | None) -> dict[str, Any]:
+        """The fields that say how layers are dealt to the stages of other fields."""
+        pp = fields.get("pp") or 1
         if pp == 1 or layers is None or not self.deal:
             return {}
         first, last = self.deal["first"], self.deal["last"]
         dealt, each = layers + first + last, self.deal.get("each")
-        interleaved = self.fields.get("schedule") == "interleaved"
+        interleaved = fields.get("schedule") == "interleaved"
         count = pp * (1 + interleaved) if each is None else -(-dealt // each)
         vpp, left = divmod(count, pp)
         if left or (vpp > 1) is not interleaved:
@@ -124,7 +125,7 @@ class FrameworkSettings:
                 f"{self.label}: the first stage has {first} layers less and the last {last}, expected at most the "
                 f"{fewest} of a stage"
             )
-        if vpp == 1 and not more:
+        if vpp == 1 and not more and max(first, last) < fewest:
             return {"first_stage_layers": fewest - first, "last_stage_layers": fewest - last}
         held = [fewest + (k < more) for k in range(pp * vpp)]
         held[0], held[-1] = held[0] - first, held[-1] - last

@@ -221,6 +221,7 @@ class Architecture(HashOnce):
         router_bias: The router's projection has a bias.
         router_scale: The router scales its input and each expert's weight (Gemma 4).
         expert_bias: All matrices of the experts have biases.
+        limited_gate: Both halves of the experts' gated activation are limited before it (gpt-oss).
         latent_experts: Routed experts work in a narrower width, between two projections of the stream (Nemotron 3).
         grouped_routing: The experts form groups, and a token chooses from some of them only.
         shared_experts: Some experts see every token.
@@ -284,6 +285,7 @@ class Architecture(HashOnce):
     router_bias: bool = False
     router_scale: bool = False
     expert_bias: bool = False
+    limited_gate: bool = False
     latent_experts: bool = False
     grouped_routing: bool = False
     shared_experts: bool = False

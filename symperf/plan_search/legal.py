@@ -37,7 +37,7 @@ NOTHING_TO_SHARD = "nothing_to_shard"
 SAME_PLACES = "rank_order_changes_nothing"
 """Another order of ranks that moves no group to another tier: as the usual order."""
 ONE_STAGE = "one_stage_has_no_schedule"
-"""A schedule of a pipeline of one stage: as 1F1B."""
+"""A schedule of a pipeline of one stage, which has nothing to schedule: 1F1B stands for all."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,7 +80,7 @@ REMEDIES: Remedies = {
     "nothing_to_shard": (("zero", "dp", "cp"), "none needed: the plan is the same with zero = 0, which is searched"),
     "one_stage_has_no_schedule": (
         ("schedule", "pp"),
-        "none needed: with pp = 1 the plan is the same with 1f1b, which is searched",
+        "none needed: with pp = 1 there are no stages to schedule, and 1f1b, which is searched, stands for all",
     ),
     "no_network": (("tp", "pp", "dp"), "a system that describes one (scale_up_bandwidth)"),
     "no_scale_out_network": (("tp", "pp", "dp"), "a system that describes one (scale_out_bandwidth), or fewer devices"),

@@ -53,6 +53,10 @@ WAITED = "host_wait"
 """0 unless a run states it; only then passes wait for launches that do not run ahead."""
 SCATTERED = "scatter_latency"
 """0 unless a run states it; only then tokens of experts are sorted and summed by atomic additions."""
+SEPARATE = "separate_expert_kernels"
+"""0 unless a run states it; only then biases and limits of experts are kernels of their own."""
+GATED = ("gated_passes", "gated_backward_passes")
+"""1 unless a run states them; only then gated activations take longer than their bytes."""
 SUMMED = "gradient_sum_bytes"
 """0 unless a run states it; only then kernels of their own add gradients to the accumulated ones."""
 METERED = "loss_metric_bytes"
@@ -116,6 +120,8 @@ class Structure(HashOnce):
         overheads: the run states what launches by the host, other software or stragglers add.
         waits_for_launches: the run states how far its host runs ahead.
         scattered: the run states what an element takes that is added atomically to its place.
+        separate_experts: the run states that biases and limits of experts are kernels of their own, and there are some.
+        slow_gates: the run states how much longer than their bytes gated activations take.
         summed_apart: the run states what kernels move that add gradients to the accumulated ones.
         metered: the run states what metrics of the logits move.
         owned: tensors are dealt to replicas whole (ZeRO-1 of InternEvo).
@@ -168,6 +174,8 @@ class Structure(HashOnce):
     overheads: bool = False
     waits_for_launches: bool = False
     scattered: bool = False
+    separate_experts: bool = False
+    slow_gates: bool = False
     summed_apart: bool = False
     metered: bool = False
     owned: bool = False

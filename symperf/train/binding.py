@@ -83,6 +83,8 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "expert_cast_operations": (0.0, "none assumed: one launch for all experts"),
     "exchange_overlap": (0.0, "transfers of experts run beside no other micro-batch"),
     "scatter_latency": (0.0, "tokens are sorted and summed by fused kernels, without atomic additions"),
+    "separate_expert_kernels": (0.0, "products of experts add their biases, and their activation's kernel its limits"),
+    **dict.fromkeys(("gated_passes", "gated_backward_passes"), (1.0, "one kernel that reads and writes once")),
     "loss_metric_bytes": (0.0, "no metrics of the logits are computed in a step"),
     "gradient_sum_bytes": (0.0, "the product of a gradient adds it: --gradient-accumulation-fusion of Megatron-LM"),
     "owned_tensors": (0.0, "ZeRO deals equal shards of all weights"),

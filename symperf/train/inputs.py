@@ -23,12 +23,14 @@ from ..plans.recompute_modules import modules_of
 from ..plans.stage_layout import chunks_of, modules_at
 from ..plans.structure import (
     COUNTED,
+    GATED,
     GATHERED,
     HOOKED,
     METERED,
     OWNED,
     PAIRED,
     SCATTERED,
+    SEPARATE,
     SPLIT,
     STATED,
     SUMMED,
@@ -114,6 +116,9 @@ def structure_of(
         sent=sent_formats(stated) if model.architecture.routed else (),
         waits_for_launches=WAITED in stated or states(system, WAITED),
         scattered=model.architecture.routed and (SCATTERED in stated or states(system, SCATTERED)),
+        separate_experts=(model.architecture.expert_bias or model.architecture.limited_gate)
+        and (SEPARATE in stated or states(system, SEPARATE)),
+        slow_gates=model.architecture.gated_mlp and any(name in stated or states(system, name) for name in GATED),
         summed_apart=SUMMED in stated or states(system, SUMMED),
         metered=METERED in stated or states(system, METERED),
         owned=plan.zero == 1 and (OWNED in stated or states(system, OWNED)),

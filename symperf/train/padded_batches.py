@@ -68,16 +68,19 @@ class PaddedBatches(Documents):
         """Mean width of the micro-batches of the replica that a step waits for: E[max of d of sums of m] / m.
 
         Exact for one micro-batch, whose longest is that of b d documents, and where lengths are at most `WIDTHS`;
-        else widths lie on an even grid, with their mean as it is.
+        else widths lie on an even grid, with their mean as it is. Of more micro-batches than `MOST_SUMS` has room for,
+        what the slowest has above the mean falls with the square root of their number, as means of draws do.
         """
         if self.replicas == 1:
             return self.mean_width
         if self.micro_batches == 1:
             return _expected(self.width_law(self.micro_batch * self.replicas))
-        points = max(2, min(WIDTHS, MOST_SUMS // self.micro_batches, self.longest))
+        number = min(self.micro_batches, MOST_SUMS // 2)
+        points = max(2, min(WIDTHS, MOST_SUMS // number, self.longest))
         unit = self.longest / points
-        up_to = _at_most(_on_grid(self.width_law(self.micro_batch), unit, points), self.micro_batches)
-        return unit * float((1 - up_to**self.replicas).sum()) / self.micro_batches
+        up_to = _at_most(_on_grid(self.width_law(self.micro_batch), unit, points), number)
+        above = unit * float((1 - up_to**self.replicas).sum()) / number - self.mean_width
+        return self.mean_width + above * math.sqrt(number / self.micro_batches)
 
     @property
     def tokens(self) -> int:

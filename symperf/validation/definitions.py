@@ -116,8 +116,12 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
     **{f"NeMo {version}": NEMO_OF_FLASH_2 for version in ("23", "24.01", "24.02", "24.03")},
     "Megatron-Bridge": TrainingFramework(
         "Megatron-Bridge recipes: as NeMo's; experts are reached by DeepEP or HybridEP; "
-        "training/comm_overlap.py at 0685ff5d: overlap_p2p_comm with several chunks a stage",
-        MEGATRON_CORE,
+        "training/comm_overlap.py at 0685ff5d: overlap_p2p_comm with several chunks a stage; "
+        "scripts/performance/utils/overrides.py at 00538e26: cross_entropy_fusion_impl is te, and "
+        "models/gpt_provider.py at 0254ddd4: cross_entropy_loss_fusion is on; grad_reduce_in_fp32 is false "
+        "(set_*_common_configs of scripts/performance/configs; perf_recipes/_common.py at 007282ea)",
+        {**MEGATRON_CORE, "loss": "fused"},
+        values={"gradient_bytes": 2},
         interleaved_plan=OVERLAPPED_STAGES,
         sequence_parallel=True,
         stack="megatron-bridge-2026",
@@ -252,7 +256,7 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
             "loss": "fused",
             "eager_parts": "gated,copies",
         },
-        values={"gradient_bytes": 2, "gradient_sum_bytes": 6, "owned_tensors": 5, "loss_metric_bytes": 16},
+        values={"gradient_bytes": 2, "gradient_sum_bytes": 6, "owned_tensors": 5, "loss_metric_bytes": 18},
         stack="flash-attention-2",
     ),
     "DeepSpeed ZeRO-3": TrainingFramework(

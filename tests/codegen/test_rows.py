@@ -17,7 +17,7 @@ from symperf.codegen.lower import lower
 from symperf.codegen.packed import PackedProgram
 from symperf.codegen.passes import prune
 from symperf.codegen.program import OPERATIONS, Program
-from symperf.codegen.row_machine import CHUNK, row_machine
+from symperf.codegen.row_machine import CHUNK, RowMachine, row_machine
 from symperf.codegen.row_machine import OPERATIONS as MADE
 from symperf.codegen.rows import BLOCK, PointTable, RowProgram
 from symperf.codegen.store import Store
@@ -132,6 +132,30 @@ def test_the_machine_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     (tmp_path / "file").write_text("", encoding="utf-8")
     found.clear()
     assert row_machine(Store(tmp_path / "file" / "below")) is not made
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "open"])
+def test_machine_code_that_is_not_whole_or_not_private_is_not_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damage: str
+) -> None:
+    """It is made anew; where others may write to the store, what lies there stays as it was."""
+    found: list[Any] = []
+    loaded: list[bytes] = []
+    made = RowMachine.__init__
+    monkeypatch.setattr("symperf.codegen.row_machine._made", found)
+    monkeypatch.setattr(RowMachine, "__init__", lambda self, data: (loaded.append(data), made(self, data))[1])
+    store = Store(tmp_path / "kept")
+    row_machine(store)
+    (path,) = store.folder.glob("*.json")
+    whole = path.read_bytes()
+    spoilt = {"cut": whole[:-100], "flipped": whole[:200] + b"AAAA" + whole[204:], "open": whole[:-100]}[damage]
+    path.write_bytes(spoilt)
+    if damage == "open":
+        store.folder.chmod(0o777)
+    found.clear()
+    row_machine(store)
+    assert loaded[0] == loaded[1]
+    assert path.read_bytes() == (spoilt if damage == "open" else whole)
 
 
 @pytest.mark.parametrize(

@@ -412,6 +412,7 @@ def test_flags_of_experts_are_values(tmp_path: Path) -> None:
         ({"first": 0, "last": 0}, 32, {}),
         ({"first": 0, "last": 2}, 30, {"first_stage_layers": 8, "last_stage_layers": 6}),
         ({"first": 0, "last": 2}, 32, {"layout": "Et*9|t*9|t*8|t*6L"}),
+        ({"first": 2, "last": 2}, 4, {"layout": "E|(t*2|)*2L"}),
         ({"first": 12}, 32, "the first stage has 12 layers less and the last 1, expected at most the 11 of a stage"),
         ({"layers_per_stage": 5}, 32, "5 layers a stage of 32, .* make 7 stages, expected pp = 4"),
     ],
@@ -444,6 +445,7 @@ def test_stages_are_dealt_as_torchtitan_deals_them(
         ("64", {}, ("none", None)),
         ("op", {}, ("selective", None)),
         (None, {"recompute": "none"}, ("none", None)),
+        (None, {"recompute_layers": 5}, ("full", 5)),
     ],
     ids=str,
 )
@@ -455,3 +457,14 @@ def test_torchtitan_computes_one_layer_of_several_again(
     (tmp_path / "a.toml").write_text(f'[activation_checkpoint]\nmode = "selective"\n{line}', encoding="utf-8")
     plan, _ = sf.read_framework(tmp_path / "a.toml").plan(32, devices=8, **over)
     assert (plan.recompute, plan.recompute_layers) == wanted
+
+
+def test_layers_are_dealt_to_the_stages_that_override_the_files(tmp_path: Path) -> None:
+    text = '[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_schedule = "Interleaved1F1B"\n'
+    (tmp_path / "a.toml").write_text(text + '[activation_checkpoint]\nmode = "full"\n', encoding="utf-8")
+    settings = sf.read_framework(tmp_path / "a.toml")
+    dealt = []
+    for over in ({}, {"pp": 17}, {"pp": 2, "schedule": "1f1b"}, {"pp": 1, "schedule": None}):
+        plan, _ = settings.plan(32, devices=136, **over)
+        dealt.append((plan.vpp, plan.account_for, plan.uneven_stages))
+    assert dealt == [(2, "both", True), (2, "both", False), (1, "both", False), (1, "none", False)]

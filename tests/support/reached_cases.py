@@ -107,6 +107,7 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama-2-7b", "h100-sxm", {"cp": 4, "cp_kind": "all-to-all"}),
     ("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}),
     ("mixtral-8x7b", "rtx-4090", {"dp": 4, "zero": 2, "ep": 4, "scatter_latency": 8.6e-12}),
+    ("gpt-oss-20b", "h100-sxm", {"dp": 4, "ep": 4, "host_latency": 1e-5, "separate_expert_kernels": 1.0}),
     ("llama-2-7b", "gb200-nvl72", {"dp": 4, "tp": 2}),
     ("llama-2-7b", "a100-80gb-sxm", {"dp": 16, "zero": 3, "gathered_tensors": 4.0}),
     ("mixtral-8x7b", "a100-80gb-sxm", {"dp": 16, "zero": 3, "host_latency": 1e-5, "sharded_operations": 10.0}),

@@ -155,6 +155,18 @@ def test_parts_run_apart_by_name() -> None:
     assert kept - plain == pytest.approx(2 * n * 2 + 4096 * 4096 * 2, rel=0.02)
 
 
+@pytest.mark.parametrize("recompute", [{"recompute": "full"}, {"recompute_modules": "layernorm"}])
+def test_a_norm_that_is_computed_again_keeps_no_copy(recompute: dict[str, Any]) -> None:
+    """But for the norm before the head, 2 bytes an element, and copies of the one layer that is computed again."""
+    kept, plain = (
+        sf.training("llama-3.1-8b", "h100-sxm", sf.Plan(eager_parts=parts, **recompute), batch=1, sequence=4096).value(
+            "saved_activations"
+        )
+        for parts in ("copies", None)
+    )
+    assert 0 <= kept - plain <= 3 * 4096 * 4096 * 2
+
+
 @pytest.mark.parametrize("loss", ["unfused", "fused", "chunked", "fused-linear"])
 def test_metrics_of_the_logits_are_a_stream_of_their_own(loss: str) -> None:
     """Bytes for each logit, in every micro-batch; nothing else takes longer."""

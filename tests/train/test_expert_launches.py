@@ -85,7 +85,8 @@ def test_additions_by_atomics_take_what_was_measured() -> None:
     run = step(stated=True, dp=8, ep=8)
     each = {row.name.split("/experts/")[-1]: row.each_s for row in run.table()}
     assert each["unpermute/forward"] == pytest.approx(ROWS * HIDDEN * 8.6e-12)
-    assert each["permute/backward"] == pytest.approx(ROWS * HIDDEN * 8.6e-12)
+    routing = 7 * run.bound["launch_latency"][0]  # each operation beside is a kernel
+    assert each["permute/backward"] == pytest.approx(ROWS * HIDDEN * 8.6e-12 + routing)
     assert each["permute/forward"] < each["unpermute/forward"] / 2
 
 

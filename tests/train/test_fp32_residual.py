@@ -51,6 +51,16 @@ def test_norms_and_additions_alone_move_more(compiled: bool) -> None:
     assert whole["layer/mlp/residual/backward"] == pytest.approx(n * (3 * 2 + 4 * 4 if compiled else 2 + 2 * 4))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_dropout_adds_its_mask_alone(compiled: bool) -> None:
+    """The sum has the stream's format beside it too; a branch's gradient is a tensor of its own anyway."""
+    plain, dropped = (moved(step(compiled=compiled, fp32_residual=True, dropout=drops)) for drops in (False, True))
+    masks = 4 * 2048 * 4096 * 32
+    for phase in ("forward", "backward") if compiled else ("forward",):
+        name = f"layer/mlp/residual/{phase}"
+        assert dropped[name] - plain[name] == pytest.approx(masks)
+
+
 def test_a_stage_sends_it_and_a_layer_keeps_it() -> None:
     plain, whole = (step(pp=2, fp32_residual=fp32) for fp32 in (False, True))
     assert moved(whole)["pipeline/send/forward"] == pytest.approx(2 * moved(plain)["pipeline/send/forward"])

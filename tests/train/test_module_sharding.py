@@ -82,3 +82,11 @@ def test_nothing_is_gathered_without_zero_3_or_other_ranks(plan: dict[str, Any])
 def test_bad_values_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=name):
         sf.training("qwen3-30b-a3b", "h100-sxm", sf.Plan(), batch=1, sequence=512, **dict[str, Any]({name: -1.0}))
+
+
+def test_dense_layers_have_no_collectives_of_experts() -> None:
+    """Of the 27 layers of DeepSeek-V2-Lite, 26 have 64 experts 1,408 wide."""
+    plan = sf.Plan(dp=16, zero=3, attention="flash", recompute="full")
+    run = sf.training("deepseek-v2-lite", "a800-sxm", plan, batch=16, sequence=4096, **STATED)
+    (count,) = (row.count for row in run.table() if row.name == "gradients/reduce_experts")
+    assert count == pytest.approx(26 * 64 * MATRICES / reduced_together(2048, 1408))

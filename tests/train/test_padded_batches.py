@@ -56,6 +56,19 @@ def test_widths_are_those_of_every_draw(law: dict[int, int], micro: int, number:
     assert found.useful_share == pytest.approx(float(found.mean / mean))
 
 
+def test_more_micro_batches_than_sums_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the slowest has above the mean is as if all were, and of as many as a batch may have it needs no room."""
+
+    def above(number: int) -> float:
+        found = PaddedBatches({32: 1, 64: 1}, 64, micro_batches=number, replicas=4)
+        return found.slowest_width - found.mean_width
+
+    every = above(4096)
+    monkeypatch.setattr("symperf.train.padded_batches.MOST_SUMS", 512)
+    assert above(4096) == pytest.approx(every, rel=0.01)
+    assert above(10**9) == pytest.approx(every * math.sqrt(4096 / 10**9), rel=0.01)
+
+
 @given(laws, st.integers(1, 64), st.integers(1, 64), st.integers(1, 4096))
 def test_widths_are_between_the_mean_and_the_longest(law: dict[int, int], micro: int, number: int, d: int) -> None:
     """More documents a micro-batch, and more replicas, are wider; more micro-batches are more alike."""

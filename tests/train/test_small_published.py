@@ -10,11 +10,14 @@ import symperf as sf
 
 EARLY = {"loss": "unfused", "stack": "flash-attention-1"}
 """PyTorch 2.0 of early 2023: its flash kernel is FlashAttention of 2022; the loss is taken as unfused."""
+UNFUSED = {"loss": "unfused", "stack": None, "attention": "eager"}
+"""The same without its flash kernel."""
 LATER = {"loss": "fused", "stack": None}
 """PyTorch of 2024."""
 SXM = "a100-80gb-sxm"
 MEASURED: dict[str, tuple[Any, ...]] = {
     "karpathy/nanoGPT issue 110, 8 x A100 in February 2023": ("a100-40gb-sxm", 8, 12, 480, 50257, EARLY, 0.562),
+    "PyTorch's blog of April 2023, eager attention": (SXM, 1, 12, 12, 50257, UNFUSED, 0.143),
     "PyTorch's blog of April 2023, flash attention": (SXM, 1, 12, 12, 50257, EARLY, 0.113),
     "PyTorch's blog of April 2023, and padded": (SXM, 1, 12, 12, 50304, EARLY, 0.087),
     "A. Karpathy, Let's reproduce GPT-2 (June 2024), padded": (SXM, 1, 16, 16, 50304, LATER, 0.093),
@@ -24,11 +27,11 @@ MEASURED: dict[str, tuple[Any, ...]] = {
 
 
 def iteration(system: str, devices: int, micro: int, batch: int, vocabulary: int, software: Any) -> Any:
-    """An iteration with flash attention, compiled."""
+    """An iteration, compiled."""
     plan = sf.Plan(
         dp=devices,
         micro_batch=micro,
-        attention="flash",
+        attention=software.get("attention", "flash"),
         dropout=False,
         overlap_dp=1.0,
         compiled=True,

@@ -73,6 +73,28 @@ scatter_latency = add(
     ZERO_UP,
     "l2",
 )
+separate_expert_kernels = add(
+    "efficiency",
+    "separate_expert_kernels",
+    r"\sigma_{xk}",
+    "1 where biases of experts, and limits of the halves of their activation, are kernels of their own; 0 where the "
+    "products and the activation take them along.",
+    domain=FRACTION,
+)
+gated_passes = add(
+    "efficiency",
+    "gated_passes",
+    r"\rho_{glu}",
+    "Bytes that a software's kernels of a gated activation take the time of, over those that one kernel moves.",
+    domain=POSITIVE,
+)
+gated_backward_passes = add(
+    "efficiency",
+    "gated_backward_passes",
+    r"\rho_{dglu}",
+    "Bytes that a software's kernels of a gated activation's gradients take the time of, over those of one kernel.",
+    domain=POSITIVE,
+)
 gradient_sum_bytes = add(
     "format",
     "gradient_sum_bytes",

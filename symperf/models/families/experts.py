@@ -276,6 +276,7 @@ EXPERTS: dict[str, Family] = {
             "attention_sinks": True,
             "router_bias": True,
             "expert_bias": True,
+            "limited_gate": True,
         },
         window=window(128),
         kinds=layout(windows(lambda i, _c, _s: i % 2 == 0), experts),

@@ -10,6 +10,8 @@ from ...formulas.kernels import elementwise as ew
 from ...formulas.kernels import wide_stream as wide
 from ...formulas.language.symbols import (
     activation_bytes,
+    gated_backward_passes,
+    gated_passes,
     hidden_size,
     mask_bytes,
     num_layers,
@@ -157,6 +159,8 @@ class Blocks:
         n = self.stream_elements
         if self.structure.dropout:
             traffic = ew.dropout_residual_bytes(n, activation_bytes, mask_bytes)
+            if self.structure.wide_stream:
+                traffic = self.added(n) + n * mask_bytes
             work = FLOPS_PER_ELEMENT["dropout"] + FLOPS_PER_ELEMENT["residual"]
             return self.kernels.stream(f"{path}/{phase}", traffic, n, work)
         return self.kernels.stream(f"{path}/{phase}", self.added(n), n, FLOPS_PER_ELEMENT["residual"])
@@ -172,13 +176,14 @@ class Blocks:
         return self.kernels.stream(f"{path}/{phase}", traffic, n, work)
 
     def residual_norm_backward(self, path: str) -> Op:
-        """Their gradients; with dropout that of the branch is another than that of the stream."""
+        """Their gradients; with dropout, or a wide stream, that of the branch is another than that of the stream."""
         n, work = self.stream_elements, FLOPS_PER_ELEMENT["residual"] + FLOPS_PER_ELEMENT["norm backward"]
-        traffic = ew.residual_norm_backward_bytes(n, activation_bytes)
+        traffic, dropped = ew.residual_norm_backward_bytes(n, activation_bytes), activation_bytes + mask_bytes
         if self.structure.wide_stream:
             traffic = wide.wide_residual_norm_backward_bytes(n, activation_bytes, statistic_bytes)
+            dropped = mask_bytes
         if self.structure.dropout:
-            traffic, work = traffic + n * (activation_bytes + mask_bytes), work + FLOPS_PER_ELEMENT["dropout"]
+            traffic, work = traffic + n * dropped, work + FLOPS_PER_ELEMENT["dropout"]
         return self.kernels.stream(f"{path}/backward", traffic, n, work)
 
     def addition(self, path: str) -> Op:
@@ -207,14 +212,18 @@ class Blocks:
     @property
     def gated_bytes(self) -> Any:
         """What counts the bytes of a gated activation."""
-        return eager.eager_gated_bytes if "gated" in self.structure.eager else ew.gated_activation_bytes
+        if "gated" in self.structure.eager:
+            return eager.eager_gated_bytes
+        passes = gated_passes if self.structure.slow_gates else 1
+        return lambda elements, width: passes * ew.gated_activation_bytes(elements, width)
 
     @property
     def gated_backward_bytes(self) -> Any:
         """What counts the bytes of its gradients."""
-        return (
-            eager.eager_gated_backward_bytes if "gated" in self.structure.eager else ew.gated_activation_backward_bytes
-        )
+        if "gated" in self.structure.eager:
+            return eager.eager_gated_backward_bytes
+        passes = gated_backward_passes if self.structure.slow_gates else 1
+        return lambda elements, width: passes * ew.gated_activation_backward_bytes(elements, width)
 
     def rotary_of(self, path: str, elements: Any) -> Op:
         """Rotary positions of some elements of queries and keys, forward or backward."""

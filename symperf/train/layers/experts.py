@@ -24,6 +24,7 @@ from ...formulas.language.symbols import (
     expert_operations,
     expert_tp,
     hidden_size,
+    launch_latency,
     num_experts,
     num_experts_per_token,
     routing_operations,
@@ -39,6 +40,7 @@ from ...operations.expert_formats import ExpertFormats, cast_launches
 from ...operations.groups import Group, expert_group, expert_shard_groups
 from ...operations.schedule import Demand, Op, Overlap, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
+from .separate_experts import SeparateExperts
 
 if TYPE_CHECKING:
     from ...operations.schedule import Node
@@ -57,6 +59,7 @@ class Experts:
         self.rows = arriving / self.held
         self.inner = expert_intermediate_size / expert_tp
         self.up_width = 2 * self.inner if self.architecture.gated_mlp else self.inner
+        self.separate = SeparateExperts(layer, self.arriving, self.inner, self.held)
         self.formats = ExpertFormats(self.kernels, layer.structure.sent, low=layer.structure.products != "half")
 
     def path(self, name: str) -> str:
@@ -108,13 +111,15 @@ class Experts:
             self.permute(f"permute/{phase}"),
             self.transfer(f"dispatch/{phase}", self.formats.there),
             self.gather(f"gather/{phase}"),
-            self.at_host_pace(
+            *self.at_host_pace(
                 phase,
                 self.sort(f"sort/{phase}"),
                 self.formats.arrived(self.path(f"restore/{phase}"), self.arriving),
                 self.product("up", phase, self.up_width, hidden_size),
+                self.separate.limit(phase),
                 self.activation(phase),
                 self.product("down", phase, hidden_size, self.inner),
+                self.separate.bias(phase),
                 self.sort(f"unsort/{phase}"),
             ),
             self.scatter(f"scatter/{phase}"),
@@ -142,9 +147,11 @@ class Experts:
             self.gather("scatter/backward"),
             self.sort("unsort/backward"),
             self.formats.arrived(self.path("restore/backward"), self.arriving),
+            self.separate.bias_backward(),
             self.product("down", "backward_input", self.inner, hidden_size),
             self.weight_gradient("down", self.inner, hidden_size),
             self.activation_backward(),
+            self.separate.limit_backward(),
             self.product("up", "backward_input", hidden_size, self.up_width),
             self.weight_gradient("up", hidden_size, self.up_width),
             self.sort("sort/backward"),
@@ -154,19 +161,31 @@ class Experts:
             self.permute_backward("permute/backward"),
         ]
 
-    def at_host_pace(self, phase: str, *steps: Op | None) -> Node:
+    def at_host_pace(self, phase: str, *steps: Op | None) -> list[Node | None]:
         """What follows the counts of tokens, which the host waits for: it launches all this while the device is idle.
 
         Before it knows how many tokens arrived, the host launches no product of the experts and runs ahead of nothing;
         what it launches later, up to the next layer of experts, runs beside them. Gradients have the same counts.
+        Where limits are kernels of their own, the host waits for them too (`SeparateExperts.waits_after`).
         """
-        work = sequence(*steps)
         if not self.layer.structure.overheads:
-            return work
-        casts = [cast_launches(self.held)] * (0 if self.layer.structure.products == "half" else 2)
-        launches = sum((op.launches for op in steps if op is not None), start=sum(casts))
-        host = Op(self.path(f"launches/{phase}"), host_launch_time(launches), launches=0)
-        return Overlap(work, host, sympy.S.One)
+            return [sequence(*steps)]
+        first = self.separate.waits_after(steps)
+        return [
+            self.launched_beside(f"launches/{phase}", steps[:first]),
+            self.launched_beside(f"relaunches/{phase}", steps[first:]),
+        ]
+
+    def launched_beside(self, name: str, steps: tuple[Op | None, ...]) -> Node | None:
+        """Operations, beside which the host launches them from the first to the last."""
+        found = [op for op in steps if op is not None]
+        if not found:
+            return None
+        products = sum(op.path.split("/")[-2] in ("up", "down") for op in found)
+        casts = [cast_launches(self.held)] * (0 if self.layer.structure.products == "half" else products)
+        launches = sum((op.launches for op in found), start=sum(casts))
+        host = Op(self.path(name), host_launch_time(launches), launches=0)
+        return Overlap(sequence(*found), host, sympy.S.One)
 
     # --- routing
 
@@ -177,7 +196,7 @@ class Experts:
         choice = self.kernels.stream(self.path(f"choice/{phase}"), traffic, elements, FLOPS_PER_ELEMENT["softmax"])
         return sequence(
             self.kernels.matmul(self.path(f"router/{phase}"), self.tokens, self.scored, hidden_size),
-            replace(choice, launches=1 + routing_operations),
+            self.in_kernels(choice, routing_operations),
         )
 
     def router_backward(self) -> Sequence:
@@ -197,7 +216,7 @@ class Experts:
         """Gradients of a token's choices brought back and summed."""
         traffic = self.formats.summed_gradient_bytes(self.tokens)
         op = self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 1)
-        return replace(self.scattered(op), launches=1 + routing_operations)
+        return self.in_kernels(self.scattered(op), routing_operations)
 
     def combine_backward(self, name: str) -> Op:
         """The gradient of the sum spread by weight, and that of the weights."""
@@ -282,10 +301,16 @@ class Experts:
 
         Weights are gathered before the forward pass, and once more before the backward pass or what it computes again.
         """
-        each = expert_operations
-        if self.layer.structure.hooked:
-            each += sharded * sharded_tensor_operations(expert_shard_groups(self.layer.structure)[0].ranks)
-        return replace(op, launches=1 + each * self.held)
+        op = self.in_kernels(op, expert_operations * self.held)
+        if not self.layer.structure.hooked:
+            return op
+        more = sharded * sharded_tensor_operations(expert_shard_groups(self.layer.structure)[0].ranks)
+        return replace(op, launches=op.launches + more * self.held)
+
+    def in_kernels(self, op: Op, more: Any) -> Op:
+        """An operation with more of the host, each of a kernel that takes the device a launch where it is told."""
+        told = self.layer.structure.overheads
+        return replace(op, time=op.time + more * launch_latency if told else op.time, launches=1 + more)
 
     def activation(self, phase: str) -> Op:
         """The activation function, gated or plain, over the rows of all experts."""

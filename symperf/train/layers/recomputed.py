@@ -41,7 +41,7 @@ def module_of(name: str) -> str:
         return "core_attn"
     if name in EXPANSIONS:
         return "mla_up_proj"
-    if name == "experts/activation":
+    if name in ("experts/limit", "experts/activation"):
         return "moe_act"
     if first in ("experts", "shared"):
         return "moe" if first == "experts" else "shared_experts"

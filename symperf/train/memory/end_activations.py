@@ -15,7 +15,7 @@ from ...models.counts import SPECTRA
 from ...operations.shapes import Shapes
 from ...plans.gradients import gradients_of
 from .encoder_counts import encoder_activations
-from .saved_activations import stream_kept, streams_kept
+from .saved_activations import norm_kept, streams_kept
 
 if TYPE_CHECKING:
     from ...plans.structure import Structure
@@ -66,7 +66,7 @@ def head_kept(structure: Structure, shapes: Shapes) -> Any:
     architecture, stream, gradients = structure.architecture, shapes.stream_tokens, gradients_of(structure)
     each = saved.input_kept_bytes(stream, hidden_size)
     joined = saved.input_kept_bytes(stream, sym.num_update_streams * hidden_size)
-    norm = stream_kept(structure, stream) if architecture.final_norm else ZERO
+    norm = norm_kept(structure, stream) if architecture.final_norm else ZERO
     norm += streams_kept(stream) if architecture.hyper_connections else ZERO
     norm += joined if architecture.alternating_updates else ZERO
     if not (gradients.through_layers or gradients.trains("final_norm")):

@@ -15,7 +15,7 @@ from ...models import layer_counts as layers
 from ...models.own_sizes import in_own_sizes
 from ...operations.shapes import Shapes
 from ...plans.offloaded_inputs import has_input, inputs_of
-from .saved_activations import layer_activations, read_kept, stream_kept
+from .saved_activations import layer_activations, layer_norm_kept, read_kept
 
 if TYPE_CHECKING:
     from ...models.architecture import LayerKind
@@ -41,7 +41,7 @@ def input_kept(structure: Structure, kind: LayerKind, name: str) -> Any:
     tokens, stream = shapes.tokens, shapes.stream_tokens
     match name:
         case "attn_norm" | "mlp_norm":
-            return stream_kept(structure, stream)
+            return layer_norm_kept(structure, stream)
         case "qkv_linear":
             return read_kept(structure, stream, hidden_size)
         case "core_attn":

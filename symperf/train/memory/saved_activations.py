@@ -54,7 +54,7 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
         return kept_results(structure, kind)
     blocks, norms = _blocks(gradients, kind)
     blocks = 0 if "layernorm" in structure.modules else blocks
-    kept = norms * stream_kept(structure, stream) + blocks * read_kept(structure, stream, hidden_size)
+    kept = norms * layer_norm_kept(structure, stream) + blocks * read_kept(structure, stream, hidden_size)
     kept += sum((_mixer_kept(structure, each, shapes) for each in kind.alone), ZERO)
     if architecture.hyper_connections:
         kept += _parts(kind) * _streams_kept(stream)
@@ -99,10 +99,22 @@ def _beside_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
 
 
 def stream_kept(structure: Structure, tokens: Any) -> Any:
-    """Bytes kept of the residual stream, or of a copy in 32 bits, which a norm reads."""
-    if structure.wide_stream or "copies" in structure.eager:
+    """Bytes kept of the residual stream."""
+    if structure.wide_stream:
         return saved.wide_input_kept_bytes(tokens, hidden_size, sym.statistic_bytes)
     return saved.input_kept_bytes(tokens, hidden_size)
+
+
+def norm_kept(structure: Structure, tokens: Any) -> Any:
+    """Bytes kept of what a norm reads: the residual stream, or a copy of it in 32 bits."""
+    if "copies" in structure.eager:
+        return saved.wide_input_kept_bytes(tokens, hidden_size, sym.statistic_bytes)
+    return stream_kept(structure, tokens)
+
+
+def layer_norm_kept(structure: Structure, tokens: Any) -> Any:
+    """Bytes kept for a norm of a layer: one that is computed again makes its copy again."""
+    return (stream_kept if "layernorm" in structure.modules else norm_kept)(structure, tokens)
 
 
 def streams_kept(tokens: Any) -> Any:
@@ -344,6 +356,9 @@ def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
     kept += saved.input_kept_bytes(own, hidden) if architecture.latent_expert_norm else ZERO
     inner = sym.expert_intermediate_size / sym.expert_tp
     kept += _inner_kept(structure, arriving, inner, "experts", "experts")
+    if structure.separate_experts and architecture.limited_gate and "moe_act" not in structure.modules:
+        # Limits keep what they read, and the fused activation what they wrote.
+        kept += sym.separate_expert_kernels * saved.input_kept_bytes(arriving, 2 * inner)
     if "moe_act" in structure.modules and gradients_of(structure).reads("experts", "experts"):
         kept -= read_kept(structure, arriving, inner, "experts", "experts")
     if architecture.shared_experts and "shared_experts" not in structure.modules:
@@ -359,7 +374,7 @@ def unneeded_below(structure: Structure, kind: LayerKind) -> Any:
     """
     if structure.recompute == "full" or "layer_norms" in gradients_of(structure).trained_in(kind):
         return ZERO
-    stream = stream_kept(structure, Shapes.of(structure, kind).stream_tokens)
+    stream = layer_norm_kept(structure, Shapes.of(structure, kind).stream_tokens)
     if "attention" not in structure.frozen or kind.ffn == "none":
         return stream if structure.architecture.block_norms else ZERO
     fed = replace(kind, mixer="none", cross=False, beside=())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import sympy
+
 from ...formulas.collectives import broadcast_fill_time
 from ...formulas.language.atoms import Max, above_one, ceil_div, less_one
 from ...formulas.language.symbols import (
@@ -21,6 +23,7 @@ from ...formulas.language.symbols import (
 )
 from ...formulas.parallel import module_sharding, sharding
 from ...formulas.parallel.expert_parallel import device_experts
+from ...models.counts import kinds_with_counts
 from ...operations.groups import (
     Group,
     expert_replica_group,
@@ -69,7 +72,9 @@ class Exchanges:
             return 1
         tensors = 3 if self.structure.architecture.gated_mlp else 2
         each = together(hidden_size, expert_intermediate_size / expert_tp)
-        return device_experts(num_experts, ep) * tensors * num_layers / (pp * each)
+        kinds = kinds_with_counts(self.structure.architecture)
+        layers = sympy.Add(*(self.share.layers_of(count) for count, kind in kinds if kind.ffn.endswith("experts")))
+        return device_experts(num_experts, ep) * tensors * layers / each
 
     def reduced(self, path: str, parameters: Any, shards: Group, same: Group | None) -> Node | None:
         """The sum of some gradients; with hybrid sharding each rank then sums its shard over the groups.
