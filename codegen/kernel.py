@@ -2,8 +2,8 @@
 
 A kernel prepares its program once (pruned, reassociated, with reciprocals), chooses its loops for the sizes it is run
 with, and runs them on NumPy where there are few points, or as a generated Numba module kept in a `Store`. Both compute
-the same bits at each point, whatever the order of loops, the blocks and the threads (where no `power` is left and nothing
-is infinite or undefined).
+the same bits at each point, whatever the order of loops, the blocks and the threads (where no `power` is left and
+nothing is infinite or undefined).
 """
 
 from __future__ import annotations
