@@ -116,15 +116,16 @@ class Relaxation:
             return [None] * len(read)
         allowed = [self.inside[o] for o in read]
         if operation == "multiply":
-            # Two lower bounds only where one of them at least cannot fall below zero; else that of what comes later.
+            # Two lower bounds only where one of them at least cannot fall below zero; else that of what comes later,
+            # and none of a square: that of a number below zero may be larger.
             allowed = [self.inside[o] and self.signs[other] for o, other in zip(read, reversed(read), strict=True)]
             if side and all(allowed) and not any(self.kept[o] for o in read):
-                allowed = [o == max(read) for o in read]
+                allowed = [o > other for o, other in zip(read, reversed(read), strict=True)]
             self.relies.update(other for other, good in zip(reversed(read), allowed, strict=True) if good)
         elif operation in ("divide", "ceil_div"):
             allowed = [good and self.signs[read[1]] for good in allowed]
             allowed[1] &= self.signs[read[0]]
-            self.relies.update(o for o, good in zip(reversed(read), (*allowed[:1], any(allowed)), strict=True) if good)
+            self.relies.update(o for o, good in zip(read, (allowed[1], any(allowed)), strict=True) if good)
         if position in self.drops and self.original.instructions[position][0] in ("add", "subtract"):
             self.relies.add(self.original.instructions[position][1 + self.drops[position]])
         return [side == (slope > 0) if good else None for slope, good in zip(slopes, allowed, strict=True)]

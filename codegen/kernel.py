@@ -2,7 +2,8 @@
 
 A kernel prepares its program once (pruned, reassociated, with reciprocals), chooses its loops for the sizes it is run
 with, and runs them on NumPy where there are few points, or as a generated Numba module kept in a `Store`. Both compute
-the same bits at each point, whatever the order of loops, the blocks and the threads (where no `power` is left).
+the same bits at each point, whatever the order of loops, the blocks and the threads (where no `power` is left and
+nothing is infinite or undefined).
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ class GridKernel:
 
     def _choose_program(self, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Program:
         """What to generate code from, given the inputs."""
-        signed = any(v < 0 for v in scalars.values()) or any(c.min() < 0 for c in columns.values())
+        signed = any(v < 0 for v in scalars.values()) or any((c < 0).any() for c in columns.values())
         return self.loop_program if signed else self.loop_program_nonnegative
 
     def _find_bound(

@@ -55,7 +55,8 @@ def test_whatever_is_left_out_the_bound_is_one(seed: int, down: bool, floor: flo
     for _ in range(3):  # signs that intervals do not know
         position = draw.randrange(7, len(program))
         program.instructions += [("subtract", position, draw.randrange(7))]
-        program.instructions += [("multiply", len(program) - 1, program.outputs["y"])]
+        factor = draw.choice([len(program) - 1, program.outputs["y"]])
+        program.instructions += [("multiply", len(program) - 1, factor)]
         program.instructions += [("add", program.outputs["y"], len(program) - 1)]
         program.outputs["y"] = len(program) - 1
     ranges = {name: (low := draw.uniform(floor, 9.0), low + draw.uniform(0.0, 60.0)) for name in program.inputs}
@@ -75,7 +76,11 @@ def test_whatever_is_left_out_the_bound_is_one(seed: int, down: bool, floor: flo
         relaxed = Relaxation(program, "y", signs, inside, drops, down=down)
         free = [(p, k) for p in range(len(program)) for k in (0, 1) if p not in drops and relaxed.can_drop(p, k)]
         drops |= dict(draw.sample(free, min(len(free), 3)))
-    bounded = add_bound(Relaxation(program, "y", signs, inside, drops, down=down), "y", guards)
+    relaxed = Relaxation(program, "y", signs, inside, drops, down=down)
+    # A choice that is kept knows only these signs.
+    relied = [position in relaxed.relies for position in range(len(program))]
+    assert Relaxation(program, "y", relied, inside, drops, down=down).sides == relaxed.sides
+    bounded = add_bound(relaxed, "y", guards)
     if not bounded.holds(ranges):
         return
     seen = evaluate(bounded.program, points, set(bounded.program.outputs.values()))
@@ -104,6 +109,38 @@ def test_what_may_not_be_left_out_is_refused() -> None:
     assert add_bound(Relaxation(program, "x", signs, [True] * 7, {5: 0}, down=True), "x", ()).holds(
         {"a": (2.0, 5.0), "b": (0.0, 1.0)}
     )
+
+
+def test_what_is_squared_is_left_whole_where_its_bound_may_be_negative() -> None:
+    """The square of -3 is no lower bound of that of -3 + 3.5; of a sum of what is never negative the terms may go."""
+    terms = [("input", "a"), ("input", "b"), ("input", "c"), ("subtract", 0, 1), ("add", 3, 2), ("multiply", 4, 4)]
+    ranges = {"a": (1.0, 1.0), "b": (4.0, 4.0), "c": (3.5, 10.0)}
+    for operation, may in (("subtract", False), ("add", True)):
+        terms[3] = operation, 0, 1
+        program = Program(list(terms), {"a": 0, "b": 1, "c": 2}, {}, {"y": 5})
+        known = intervals(program, ranges)
+        assert known is not None
+        relaxed = Relaxation(program, "y", [low >= 0 for low, _ in known], [True] * 6, {}, down=True)
+        assert relaxed.can_drop(4, 1) is may
+
+
+@pytest.mark.parametrize("operation", ["multiply", "divide", "ceil_div"])
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("largest", [False, True])
+def test_a_choice_keeps_the_signs_that_it_needs(operation: str, place: int, largest: bool) -> None:
+    """Also where one factor, or what is divided, or the divisor, is computed outside the innermost loop."""
+    rises = operation == "multiply" or not place
+    extreme = "max" if rises != largest else "min"
+    terms = [("input", "a"), ("input", "b"), ("input", "c"), (extreme, 1, 2)]
+    operands = (0, 3) if place else (3, 0)
+    program = Program([*terms, (operation, *operands)], {"a": 0, "b": 1, "c": 2}, {}, {"y": 4})
+    nest = LoopNest(("a", "b"), ("c",))
+    inside = [cost > 0 for cost in choose_bound.innermost_costs(program, nest)]
+    relaxed = Relaxation(program, "y", [True] * 5, inside, {3: 1}, down=not largest)
+    choice = Choice(nest, ((3, 1),), frozenset(relaxed.relies), frozenset(), 0.5)
+    bounded = choice.add_to(program, TopK("y", 1, largest=largest))
+    assert len(bounded.program) == 6  # the exact value, and the operation with an operand less
+    assert bounded.holds(dict.fromkeys("abc", (1.0, 2.0)))
 
 
 def test_where_a_value_may_be_infinite_or_undefined_there_is_no_bound() -> None:

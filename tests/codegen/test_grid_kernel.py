@@ -153,7 +153,10 @@ def test_passes_keep_values() -> None:
 
 
 def test_a_factor_leaves_a_maximum_only_where_no_input_is_negative(store: Store) -> None:
-    """max(a w, b w) = w max(a, b) where w >= 0, to the bit; a kernel given a negative w does not take it out."""
+    """max(a w, b w) = w max(a, b) where w >= 0, to the bit; a kernel given a negative w does not take it out.
+
+    Nor one given it beside what is undefined, which compares as neither.
+    """
     program = Program(
         [("input", "a"), ("input", "w"), ("multiply", 0, 1), ("input", "b"), ("multiply", 3, 1), ("max", 2, 4)],
         {"a": 0, "w": 1, "b": 3},
@@ -168,6 +171,9 @@ def test_a_factor_leaves_a_maximum_only_where_no_input_is_negative(store: Store)
         signed = {**axes, "w": axes["w"] * sign}
         expected = values_of(program, ["y"], dict(zip(axes, np.meshgrid(*signed.values(), indexing="ij"), strict=True)))
         np.testing.assert_array_equal(kernel.run(signed, {}, tier="numba")["y"], expected["y"])
+    signed["w"] = np.array([-0.7, np.nan])
+    found = kernel.run(signed, {}, tier="numba")["y"]
+    np.testing.assert_array_equal(found[..., 0], kernel.run({**signed, "w": np.array([-0.7])}, {})["y"][..., 0])
 
 
 def test_a_reassociated_sum_leaves_one_addition_innermost() -> None:
