@@ -88,7 +88,7 @@ LIGER = _arxiv(
 MEGATRON_EXPERTS = _add(
     "megatron2026",
     "misc",
-    "Megatron-LM: megatron/core/transformer/moe/experts.py and megatron/core/fusions/fused\\_bias\\_geglu.py",
+    "Megatron-LM: experts of megatron/core/transformer/moe, activations of megatron/core/fusions",
     "NVIDIA",
     2026,
     howpublished=r"\url{https://github.com/NVIDIA/Megatron-LM}",
