@@ -92,16 +92,18 @@ def test_an_error_that_no_verb_expects_is_one_line(monkeypatch, refused: Callabl
 @pytest.mark.parametrize("after", [0.1, 0.35])
 def test_an_interrupt_while_modules_are_imported(after: float) -> None:
     code = "import sys; from symperf.cli import main; print('.', flush=True); sys.exit(main())"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *TRAIN], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
-    )
+    command = [sys.executable, "-c", code, *TRAIN]
+    whole = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None
-    process.stdout.readline()
+    first = process.stdout.readline()
     time.sleep(after)
     process.send_signal(signal.SIGINT)
-    errors = process.communicate()[1]
-    assert "Traceback" not in errors
-    assert (process.returncode, errors) in ((130, "symperf: interrupted\n"), (0, ""))
+    output, errors = process.communicate()
+    if first + output == whole and not errors:  # it came as the interpreter ended, which obeys it without a word
+        assert process.returncode in (0, -signal.SIGINT)
+    else:
+        assert (process.returncode, errors) == (130, "symperf: interrupted\n")
 
 
 def test_a_user_without_a_home_has_a_cache(monkeypatch, tmp_path: Path) -> None:

@@ -378,25 +378,3 @@ def test_flags_override_the_file(folder: Path, call: Callable[[Any], Any]) -> No
     assert "read from ds.json (deepspeed)" in out
     code, out, err = call(["train", "-s", "h100-sxm", "--from", str(folder / "run.sh"), "--json"])
     assert (code, json.loads(out)["devices"]) == (0, 128)
-
-
-@pytest.mark.parametrize(
-    ("flags", "hidden"),
-    [
-        ("--num-virtual-stages-per-pipeline-rank 2", 1.0),
-        ("--num-virtual-stages-per-pipeline-rank 2 --no-overlap-p2p-communication", 0.0),
-        ("", 0.0),
-    ],
-)
-def test_megatron_hides_transfers_of_interleaved_stages_unless_told_not_to(
-    tmp_path: Path, flags: str, hidden: float
-) -> None:
-    (tmp_path / "run.txt").write_text(f"--pipeline-model-parallel-size 4 {flags}\n", encoding="utf-8")
-    assert sf.read_framework(tmp_path / "run.txt", model=True).plan(32, devices=4)[0].overlap_pp == hidden
-
-
-def test_flags_of_experts_are_values(tmp_path: Path) -> None:
-    for told in ("--moe-permute-fusion scatter_latency 0", "--overlap-moe-expert-parallel-comm exchange_overlap 0.37"):
-        flag, name, value = told.split()
-        (tmp_path / "run.txt").write_text(f"{flag}\n", encoding="utf-8")
-        assert sf.read_framework(tmp_path / "run.txt", model=True).values == {name: float(value)}
